@@ -1,0 +1,5 @@
+"""`python -m crossward` is the `crossward` command."""
+
+from crossward.cli.main import app
+
+app()
