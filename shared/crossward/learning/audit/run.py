@@ -1,0 +1,63 @@
+"""Run the catalogue: each audit on its own, in as many processes as are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+
+from threadpoolctl import threadpool_limits
+
+from crossward.learning.audit.effort import Audit, Effort
+from crossward.learning.audit.mechanisms import MECHANISMS
+from crossward.learning.audit.mutants import MUTANTS
+from crossward.learning.audit.peers import PEERS
+from crossward.privacy.audit.report import AuditReport, MechanismVerdict, MutantVerdict, PeerVerdict
+
+Progress = Callable[[str, int, int], None]
+
+CATALOGUE: dict[str, Audit] = MECHANISMS | MUTANTS | PEERS
+
+
+def audit_one(name: str, full: bool = False, seed: int | None = None) -> MechanismVerdict:
+    """One audit of the catalogue, by name. The matrices are tiny: threads inside numpy would only wait."""
+    with threadpool_limits(1):
+        return CATALOGUE[name](name, Effort.of(name, full, seed))
+
+
+def run(
+    *,
+    full: bool = False,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    workers: int = 1,
+    only: Collection[str] | None = None,
+) -> AuditReport:
+    """Every mechanism, every mutant, every peer, or `only` those named.
+
+    `progress` hears the name, how many are done and how many there are. A full audit looks harder: larger n, longer
+    searches, twelve times the runs.
+    """
+    names = [name for name in CATALOGUE if only is None or name in only]
+    found: dict[str, MechanismVerdict] = {}
+    for verdict in _verdicts(names, full, seed, workers):
+        found[verdict.name] = verdict
+        if progress is not None:
+            progress(verdict.name, len(found), len(names))
+    peers = (found[name] for name in PEERS if name in found)
+    return AuditReport(
+        tuple(found[name] for name in MECHANISMS if name in found),
+        tuple(MutantVerdict.of(found[name]) for name in MUTANTS if name in found),
+        tuple(PeerVerdict(p.name, p.claimed_epsilon, p.largest_loss, p.method, p.detail) for p in peers),
+    )
+
+
+def _verdicts(names: list[str], full: bool, seed: int | None, workers: int) -> Iterator[MechanismVerdict]:
+    if workers <= 1:
+        yield from (audit_one(name, full, seed) for name in names)
+        return
+    # New processes rather than copies of this one: a terminal's progress bar has threads, which do not survive a fork.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        tasks = [pool.submit(audit_one, name, full, seed) for name in names]
+        for task in as_completed(tasks):
+            yield task.result()

@@ -1,0 +1,58 @@
+"""Checks on data that every learner makes before anything is charged or drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crossward.errors import EmptyData, NotFinite, OneClass, WrongShape
+from crossward.learning.workers import BLOCK_BYTES
+from crossward.privacy.noise import Array
+
+LARGEST = 1e100
+"""Numbers up to this size can be squared, summed and scaled (by at most `records.EXTREME`) without overflow, so that no
+record can make arithmetic fail after the charge."""
+
+
+def check_matrix(X: NDArray[np.floating], columns: int | None = None) -> NDArray[np.floating]:
+    """A finite floating-point matrix with records, features and, if given, that many columns."""
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise WrongShape(f"The records must be a matrix (n, d), not {X.ndim}-dimensional.", "Give one row per record.")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise EmptyData(f"The data has {X.shape[0]} records and {X.shape[1]} features.", "Give at least one of each.")
+    if columns is not None and X.shape[1] != columns:
+        raise WrongShape(f"The data has {X.shape[1]} columns and the model {columns}.", "Encode both the same way.")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if not _is_usable(X):
+        raise NotFinite(
+            f"The data holds NaN, infinity or a number beyond {LARGEST:g}.",
+            "Drop such records or give their features a default.",
+        )
+    return X
+
+
+def check_labels(y: NDArray[np.floating], n: int) -> Array:
+    """Labels in {-1, +1}, both present, one per record."""
+    labels: Array = np.asarray(y, dtype=np.float64)
+    if labels.shape != (n,):
+        raise WrongShape(f"There are {n} records and labels of shape {labels.shape}.", "Give one label per record.")
+    if not np.all(np.abs(labels) == 1.0):
+        raise OneClass("Labels must be -1 or +1.", "Encode the two classes as -1 and +1.")
+    if np.all(labels == labels[0]):
+        raise OneClass(
+            f"All {n} records are of one class ({labels[0]:+.0f}).",
+            "Bring records of both classes to learn the difference.",
+        )
+    return labels
+
+
+def _is_usable(X: NDArray[np.floating]) -> bool:
+    """Whether every number is within LARGEST. The sum of squares says so for most data, and is quicker to see."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if X.flags.forc and float(np.vdot(X.ravel(order="K"), X.ravel(order="K"))) <= LARGEST**2:
+            return True
+    rows = max(64, BLOCK_BYTES // (X.itemsize * X.shape[1]))
+    blocks = (X[start : start + rows] for start in range(0, len(X), rows))
+    return all(bool(np.all(np.abs(block) <= LARGEST)) for block in blocks)

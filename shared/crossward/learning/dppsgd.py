@@ -1,0 +1,133 @@
+r"""DPPSGD: permutation-based stochastic gradient descent, noise on the output (003; Wu et al. 2017, strongly convex).
+
+    F(w) = C/m sum_i loss(y_i w.x_i) + (lambda/2)|w|^2,   ||x_i|| <= q,   beta = C c q^2 + lambda
+
+The records are permuted once and cut into T equal batches of b (the remainder is dropped before the first pass). Batch
+t = 1, 2, ..., over all passes, takes a step of eta_t = min(1/beta, 1/(lambda t)) and projects *down* to ||w|| <= R.
+One replaced record moves the result by at most **2Cq/(lambda m)**, m = bT, whatever the batch size: a batch of b
+divides the record's gradient by b but there are b times fewer steps to forget it. So w + noise of density
+proportional to exp(-eps ||z|| / (2Cq/(lambda m))) is eps-private. Proof: docs/proofs/dppsgd.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crossward.errors import InvalidSetting
+from crossward.learning.fitting import check_and_charge
+from crossward.learning.losses import LOGISTIC, Loss
+from crossward.learning.model import LinearModel, ReleasedModel
+from crossward.learning.records import Ball, Records
+from crossward.privacy.budget import Epsilon, NonPrivate, check_epsilon
+from crossward.privacy.calibration import check_lambda, check_records
+from crossward.privacy.filters import Accountant
+from crossward.privacy.noise import SYSTEM, Array, Randomness
+from crossward.privacy.output import OutputStep
+from crossward.privacy.release import Release
+
+
+@dataclass(frozen=True, slots=True)
+class DPPSGD:
+    """Private SGD. Every setting is public.
+
+    `weight` is C. `projection` is R; by default C/lambda, which the minimiser never exceeds.
+    """
+
+    ball: Ball
+    lam: float
+    epsilon: Epsilon
+    weight: float = 1.0
+    passes: int = 10
+    batch: int = 50
+    projection: float | None = None
+    loss: Loss = LOGISTIC
+
+    def __post_init__(self) -> None:
+        check_lambda(self.lam)
+        if not isinstance(self.epsilon, NonPrivate):
+            check_epsilon(self.epsilon)
+        for name, value in (("weight", self.weight), ("projection", self.radius)):
+            if not (math.isfinite(value) and value > 0):
+                raise InvalidSetting(f"{name} must be a finite number above 0, not {value!r}.")
+        for name, count in (("passes", self.passes), ("batch", self.batch)):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise InvalidSetting(f"{name} must be a whole number of at least 1, not {count!r}.")
+
+    @property
+    def radius(self) -> float:
+        """R, the ball that the weights are projected to."""
+        return self.weight * self.ball.q / self.lam if self.projection is None else self.projection
+
+    def batches(self, n: int) -> tuple[int, int]:
+        """The batch size and the number of equal batches in a pass over n records."""
+        size = min(self.batch, n)
+        return size, n // size
+
+    def sensitivity(self, n: int) -> float:
+        """2 C q / (lambda m), and room for floating-point error in every step (for up to 8192 features)."""
+        size, count = self.batches(n)
+        longest = self.weight * self.ball.q / self.lam
+        rounding = 2.0**-50 * (self.passes * count * self.radius + (size + 8192) * longest)
+        return 2 * longest / (size * count) + rounding
+
+    def release(self, n: int, features: int) -> Release:
+        """What `fit` on n records will release."""
+        size, count = self.batches(n)
+        public: dict[str, object] = {
+            "n": n,
+            "loss": self.loss.name,
+            "dimension": self.ball.dimension(features),
+            "lambda": self.lam,
+            "weight": self.weight,
+            "passes": self.passes,
+            "batch": size,
+            "batches": count,
+            "projection": self.radius,
+            **self.ball.describe(),
+        }
+        if isinstance(self.epsilon, NonPrivate):
+            return Release.non_private("dppsgd", public)
+        check_records(n, self.epsilon)
+        step = OutputStep.hiding(self.sensitivity(n), self.epsilon)
+        return Release.of("dppsgd", self.epsilon, public | {"sensitivity": self.sensitivity(n), "grid": step.grid})
+
+    def fit(
+        self,
+        X: NDArray[np.floating],
+        y: NDArray[np.floating],
+        *,
+        randomness: Randomness = SYSTEM,
+        accountant: Accountant | None = None,
+    ) -> ReleasedModel:
+        """Check, charge, permute, descend, add noise. `y` is -1 or +1."""
+        X, labels, release = check_and_charge(self, X, y, randomness, accountant)
+        return ReleasedModel(self.train(X, labels, randomness), release)
+
+    def train(self, X: NDArray[np.floating], labels: Array, randomness: Randomness) -> LinearModel:
+        """Permute, descend, add noise. The caller has checked the records and charged for the release."""
+        n, features = X.shape
+        w = self.descend(Records.inside(self.ball, X, labels), randomness.permutation(n))
+        if not isinstance(self.epsilon, NonPrivate):
+            w = OutputStep.hiding(self.sensitivity(n), self.epsilon).publish(w, randomness)
+        return LinearModel(self.ball, w, features)
+
+    def descend(self, records: Records, order: NDArray[np.intp]) -> Array:
+        """The weights before noise, for records visited in this order."""
+        size, count = self.batches(records.n)
+        beta = self.weight * self.loss.curvature * self.ball.q**2 + self.lam
+        w = np.zeros(records.dimension)
+        offsets = np.broadcast_to(records.offsets(), records.n)
+        for t in range(self.passes * count):
+            batch = order[t % count * size :][:size]
+            Z = records.rows(batch)
+            gradient = self.weight / size * (self.loss.slope(Z @ w + offsets[batch]) @ Z) + self.lam * w
+            w = self._down(w - min(1 / beta, 1 / (self.lam * (t + 1))) * gradient)
+        return w
+
+    def _down(self, w: Array) -> Array:
+        norm = float(np.linalg.norm(w))
+        return w if norm <= self.radius else self.radius / norm * w

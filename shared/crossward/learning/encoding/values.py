@@ -1,0 +1,96 @@
+"""Reading values one by one: numbers, and words from a public list.
+
+Errors name the value at fault, so that a steward can find it: their texts are private to the site.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crossward.errors import InvalidData, NotFinite, UnknownCategory
+from crossward.learning.encoding.tables import Column
+from crossward.privacy.noise import Array
+
+MISSING = -1
+_UNREAD = -2
+
+FLAG_WORDS: dict[Any, int] = {False: 0, True: 1, "false": 0, "true": 1, "no": 0, "yes": 1, "0": 0, "1": 1}
+"""How a flag may be written; the numbers 0 and 1 equal False and True."""
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, a blank text, or a data frame's own mark for missing."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, str):
+        return not value.strip()
+    return isinstance(value, numbers.Number) and value != value  # noqa: PLR0124 - only NaN differs from itself
+
+
+def read_numbers(name: str, column: Column) -> Array:
+    """The column as a new array of floats, NaN where a value is missing."""
+    try:
+        values = np.array(column, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        values = np.empty(0)
+    if values.shape != (len(column),):
+        values = np.array([_number(name, row, value) for row, value in enumerate(column)], dtype=np.float64)
+    if np.any(np.isinf(values)):
+        row = int(np.argmax(np.isinf(values)))
+        raise NotFinite(f"{name!r} is {values[row]} in row {row} (from 0).", "Give a number, or leave it empty.")
+    return values
+
+
+def read_words(
+    name: str, column: Column, words: Mapping[Any, int], spell: Callable[[Any], Any] = lambda value: value
+) -> NDArray[np.intp]:
+    """The number of each value in `words`, MISSING where it is missing; a value not found is tried as spell(value)."""
+    values = column if isinstance(column, list) else column.tolist()
+    try:
+        codes = np.fromiter(map(words.get, values, repeat(_UNREAD)), dtype=np.intp, count=len(values))
+    except TypeError:  # a list or a mapping, say, cannot be looked up
+        codes = np.full(len(values), _UNREAD, dtype=np.intp)
+    for row in np.flatnonzero(codes == _UNREAD):
+        codes[row] = _word(name, int(row), values[row], words, spell)
+    return codes
+
+
+def lower(value: Any) -> Any:
+    """Texts without case and surrounding blanks; other values as they are."""
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def spellings(level: str) -> tuple[Any, ...]:
+    """How a level may come: as its text or, where that is a whole number, as that number (2, 2.0 for "2")."""
+    whole = level.isascii() and level.isdigit() and str(int(level)) == level
+    return (level, int(level)) if whole else (level,)
+
+
+def _number(name: str, row: int, value: Any) -> float:
+    if is_missing(value):
+        return float("nan")
+    try:
+        return float(value)
+    except (ValueError, TypeError, OverflowError):
+        raise InvalidData(
+            f"{name!r} is {value!r} in row {row} (from 0), which is not a number.", "Correct it or leave it empty."
+        ) from None
+
+
+def _word(name: str, row: int, value: Any, words: Mapping[Any, int], spell: Callable[[Any], Any]) -> int:
+    if is_missing(value):
+        return MISSING
+    try:
+        return words[spell(value)]
+    except (KeyError, TypeError):
+        listed = ", ".join(repr(word) for word in words if isinstance(word, str))
+        raise UnknownCategory(
+            f"{name!r} is {value!r} in row {row} (from 0); the schema lists {listed}.",
+            "Map the local values to the listed ones.",
+        ) from None

@@ -1,0 +1,178 @@
+"""PrivateStackingClassifier: PST-S, PST-F and PST-H behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crossward.errors import InvalidSetting, WrongShape
+from crossward.learning.encoding.groups import NormShare, importance_groups, uniform_groups
+from crossward.learning.estimators.base import Bounds, PrivateClassifier, released
+from crossward.learning.model import SplitModel
+from crossward.learning.plr import PLR
+from crossward.learning.plr_fs import PLRFS, groups_of
+from crossward.learning.records import Ball
+from crossward.learning.stacking import PSTF, PSTH, PSTS, LevelOne, MajorityVote, Scores, StackedModel, WeightedVote
+from crossward.learning.stacking.split import LEVEL1_SHARE
+from crossward.privacy.budget import Epsilon
+from crossward.privacy.filters import Accountant
+from crossward.privacy.noise import Array, as_randomness
+from crossward.privacy.release import parallel
+
+
+class PrivateStackingClassifier(PrivateClassifier):
+    """Private stacking: several level-0 models and a combiner, at one epsilon.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of this fit, or `crossward.NON_PRIVATE` for the non-private twin.
+    radius, bounds : as in `PrivateLogisticRegression`; one of them is required. The radius is that of a whole record;
+        a group of d_k of d features gets radius * sqrt(d_k / d).
+    method : "PST-F" (groups of features) or "PST-S" (sets of records).
+    source : what a source released, or several of them: turns PST-F into PST-H. A source is a fitted
+        `PrivateStackingClassifier` with the same features and groups, or its `level0_`.
+    eta, mix : how far to trust the source, and how several are mixed ("records", "uniform", "scores").
+    n_groups : K.
+    importance : public importance per feature: groups and their q follow it, (W). None: uniform groups, (U).
+    group_seed : the published seed of uniform groups; source and target use the same.
+    lam, level1_lam : regularisation of the two levels.
+    combiner : "C-hl" (level-1 model), "C-wmv" (weighted vote) or "C-mv" (majority vote). The votes need no level-1
+        records, so level-0 sees them all: what a source wants that only publishes its level-0 weights.
+    level1_share : the share of records that train level-1 (the papers: 0.5).
+    scores, gain, prior : "margin" or "sigmoid" meta-features, the stretch of the former, and the strength of the
+        importance-weighted vote that level-1 starts from. As printed in the papers: "sigmoid" with prior=0.
+    classes, accountant, random_state : as in `PrivateLogisticRegression`.
+
+    Attributes
+    ----------
+    level0_ : the released level-0 models and their release, ready to be another site's `source`.
+    release_ : the immutable description of the release; `privacy_spent_` is its (epsilon, delta).
+    """
+
+    level0_: SplitModel
+
+    def __init__(
+        self,
+        epsilon: Epsilon = 1.0,
+        *,
+        radius: float | None = None,
+        bounds: Bounds | None = None,
+        method: Literal["PST-F", "PST-S"] = "PST-F",
+        source: PrivateStackingClassifier | SplitModel | Sequence[PrivateStackingClassifier | SplitModel] | None = None,
+        eta: float = 0.0,
+        mix: Literal["records", "uniform", "scores"] = "records",
+        n_groups: int = 5,
+        importance: ArrayLike | None = None,
+        group_seed: int = 0,
+        lam: float = 0.1,
+        level1_lam: float = 0.1,
+        combiner: Literal["C-hl", "C-wmv", "C-mv"] = "C-hl",
+        level1_share: float = LEVEL1_SHARE,
+        scores: Literal["margin", "sigmoid"] = "margin",
+        gain: float = 2.0,
+        prior: float = 4.0,
+        fit_intercept: bool = True,
+        intercept_share: float = 0.5,
+        classes: ArrayLike | None = None,
+        accountant: Accountant | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.radius = radius
+        self.bounds = bounds
+        self.method = method
+        self.source = source
+        self.eta = eta
+        self.mix = mix
+        self.n_groups = n_groups
+        self.importance = importance
+        self.group_seed = group_seed
+        self.lam = lam
+        self.level1_lam = level1_lam
+        self.combiner = combiner
+        self.level1_share = level1_share
+        self.scores = scores
+        self.gain = gain
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.intercept_share = intercept_share
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateStackingClassifier:
+        """Check, charge, then train both levels."""
+        with self._all_or_nothing():
+            inside, labels = self._check_fit(X, y)
+            learner = self.learner(inside.shape[1])
+            source = as_randomness(self.random_state)
+            fitted = learner.fit(inside, labels, randomness=source, accountant=self.accountant)
+            self._model: StackedModel = fitted
+            self.release_ = fitted.release
+            self.level0_ = self._level0(learner, fitted)
+        return self
+
+    def _level0(self, learner: PSTF | PSTS, fitted: StackedModel) -> SplitModel:
+        if isinstance(learner, PSTF):
+            return SplitModel(fitted.level0[: len(learner.level0.groups)], fitted.release.parts[0])
+        parts = fitted.release.parts[: learner.parts]
+        return SplitModel(fitted.level0, parallel("PST-S level-0", *parts))
+
+    def learner(self, features: int) -> PSTF | PSTS:
+        """The settings of this estimator as a learner, for data with so many features."""
+        if self.method == "PST-S":
+            if self.source is not None:
+                raise InvalidSetting("PST-S takes no source.", "Use method='PST-F' for transfer (PST-H).")
+            ball = Ball(self._radius(features), intercept=self._intercept())
+            level0 = PLR(ball, self.lam, self.epsilon)
+            return PSTS(level0, self.n_groups, self._combiner(), self.level1_share)
+        if self.method != "PST-F":
+            raise InvalidSetting(f"method is 'PST-F' or 'PST-S', not {self.method!r}.", "PST-H is PST-F with a source.")
+        split = PLRFS(groups_of(self._balls(features), self.lam), self.epsilon)
+        if self.source is None:
+            return PSTF(split, self._combiner(), self.level1_share)
+        return PSTH(
+            split, self._combiner(), self._sources(), eta=self.eta, mix=self.mix, level1_share=self.level1_share
+        )
+
+    def _balls(self, features: int) -> tuple[Ball, ...]:
+        if isinstance(self.n_groups, bool) or not isinstance(self.n_groups, int) or self.n_groups < 1:
+            raise InvalidSetting(f"n_groups must be a whole number of at least 1, not {self.n_groups!r}.", "Try 5.")
+        K = min(self.n_groups, features)
+        share = NormShare(self._radius(features) / math.sqrt(features))
+        if self.importance is None:
+            return uniform_groups(features, K, self.group_seed, share, intercept=self._intercept())
+        importance = np.asarray(self.importance, dtype=np.float64)
+        if importance.shape != (features,):
+            raise WrongShape(f"importance has shape {importance.shape} and there are {features} features.")
+        return importance_groups(importance.tolist(), K, share, intercept=self._intercept())
+
+    def _combiner(self) -> LevelOne | MajorityVote | WeightedVote:
+        if self.combiner == "C-mv":
+            return MajorityVote()
+        if self.combiner == "C-wmv":
+            return WeightedVote()
+        if self.combiner != "C-hl":
+            raise InvalidSetting(f"combiner is 'C-hl', 'C-wmv' or 'C-mv', not {self.combiner!r}.")
+        scores = Scores(self.scores, self.gain)
+        return LevelOne(self.epsilon, self.level1_lam, scores, self.prior, self.fit_intercept)
+
+    def _sources(self) -> list[SplitModel]:
+        given: list[Any] = list(self.source) if isinstance(self.source, list | tuple) else [self.source]
+        models = [released(s, "level0_") if isinstance(s, PrivateStackingClassifier) else s for s in given]
+        if not all(isinstance(s, SplitModel) for s in models):
+            raise InvalidSetting(
+                f"A source is a fitted PrivateStackingClassifier or its level0_, not {self.source!r}.",
+                "Fit it at the source with method='PST-F'.",
+            )
+        return models
+
+    def _intercept(self) -> float:
+        return self.intercept_share if self.fit_intercept else 0.0
+
+    def _margins(self, X: NDArray[np.floating]) -> Array:
+        return self._model.margins(X)

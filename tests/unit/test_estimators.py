@@ -1,0 +1,306 @@
+"""The scikit-learn face: its own checks, and what it promises beyond them."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+import crossward
+from crossward import NON_PRIVATE, Accountant, PrivateLogisticRegression, PrivateStackingClassifier
+from crossward.errors import (
+    BudgetExceeded,
+    EmptyData,
+    InvalidBounds,
+    InvalidEpsilon,
+    InvalidImportance,
+    InvalidRegularisation,
+    InvalidSetting,
+    NotFinite,
+    OneClass,
+    TooFewRecords,
+    WrongShape,
+)
+
+ESTIMATORS = [
+    PrivateLogisticRegression(radius=3.0),
+    PrivateLogisticRegression(bounds=(-5, 5), loss="huber"),
+    PrivateLogisticRegression(radius=3.0, mechanism="dppsgd"),
+    PrivateLogisticRegression(radius=3.0, mechanism="amp"),
+    PrivateLogisticRegression(NON_PRIVATE, radius=3.0),
+    PrivateStackingClassifier(radius=3.0),
+    PrivateStackingClassifier(epsilon=5.0, radius=3.0, method="PST-S", n_groups=2),
+    PrivateStackingClassifier(radius=3.0, combiner="C-mv", scores="sigmoid"),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5))
+    return X, np.where(X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=3000) > 0.5, "ill", "well")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_scikit_learns_own_checks(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator, on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert not failed
+    assert {r["check_name"] for r in results if r["status"] != "passed"} <= {"check_array_api_input"}
+    assert len(results) > 50
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_fitting_says_what_it_cost(estimator, data):
+    fitted = clone(estimator).fit(*data)
+    assert fitted.privacy_spent_ == (fitted.release_.epsilon, fitted.release_.delta)
+    if estimator.epsilon is not NON_PRIVATE:
+        assert fitted.privacy_spent_.epsilon == estimator.epsilon
+    assert (fitted.release_.delta > 0) == (getattr(estimator, "mechanism", "") == "amp")
+    assert list(fitted.classes_) == ["ill", "well"]
+    assert not fitted.release_.seeded
+    assert clone(estimator).set_params(random_state=1).fit(*data).release_.seeded
+    with pytest.raises(NotFittedError):
+        _ = clone(estimator).privacy_spent_
+
+
+def test_probabilities_are_of_the_classes_in_order(data):
+    X, y = data
+    model = PrivateLogisticRegression(5.0, radius=2.5).fit(X, y)
+    assert roc_auc_score(y == "well", model.predict_proba(X)[:, 1]) > 0.9
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_the_operating_system_gives_fresh_noise_and_a_seed_repeats_it(data):
+    fit = PrivateLogisticRegression(radius=2.5)
+    assert not np.array_equal(clone(fit).fit(*data).weights_, clone(fit).fit(*data).weights_)
+    fit = PrivateLogisticRegression(radius=2.5, random_state=3)
+    np.testing.assert_array_equal(clone(fit).fit(*data).weights_, clone(fit).fit(*data).weights_)
+
+
+@pytest.mark.parametrize("estimator", [PrivateLogisticRegression(), PrivateStackingClassifier()])
+def test_missing_bounds_are_an_error_never_a_guess(estimator, data):
+    with pytest.raises(InvalidBounds, match="radius") as refused:
+        estimator.fit(*data)
+    assert "leak" in refused.value.cause
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"epsilon": 0.0}, InvalidEpsilon),
+        ({"epsilon": -1}, InvalidEpsilon),
+        ({"epsilon": float("nan")}, InvalidEpsilon),
+        ({"epsilon": float("inf")}, InvalidEpsilon),
+        ({"epsilon": "1"}, InvalidEpsilon),
+        ({"epsilon": None}, InvalidEpsilon),
+        ({"epsilon": 1e-5}, TooFewRecords),
+        ({"lam": 0}, InvalidRegularisation),
+        ({"lam": -1.0}, InvalidRegularisation),
+        ({"radius": -1.0}, InvalidBounds),
+        ({"radius": float("nan")}, InvalidBounds),
+        ({"bounds": (1, 1)}, InvalidBounds),
+        ({"bounds": (2, 1)}, InvalidBounds),
+        ({"bounds": (0, np.inf)}, InvalidBounds),
+        ({"bounds": 3}, InvalidBounds),
+        ({"bounds": ([0, 0], [1, 1])}, InvalidBounds),
+        ({"loss": "hinge"}, InvalidSetting),
+        ({"mechanism": "magic"}, InvalidSetting),
+        ({"column_scale": [1.0]}, WrongShape),
+        ({"prior": np.zeros(2)}, WrongShape),
+        ({"prior": np.zeros(6), "eta": 2.0}, InvalidSetting),
+        ({"prior": np.zeros(6), "mechanism": "dppsgd"}, InvalidSetting),
+        ({"prior": PrivateLogisticRegression(radius=2.5)}, InvalidSetting),
+        ({"mechanism": "amp", "delta": 0.0}, InvalidEpsilon),
+    ],
+)
+def test_bad_settings_are_named_and_nothing_is_charged(data, settings, error):
+    account = Accountant.with_budget(10)
+    model = PrivateLogisticRegression(radius=2.5, accountant=account).set_params(**settings)
+    with pytest.raises(error) as refused:
+        model.fit(*data)
+    assert refused.value.cause
+    assert isinstance(refused.value, ValueError)
+    assert account.spent.releases == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"method": "PST-X"}, InvalidSetting),
+        ({"method": "PST-S", "source": "anything"}, InvalidSetting),
+        ({"combiner": "C-x"}, InvalidSetting),
+        ({"scores": "logit"}, InvalidSetting),
+        ({"n_groups": 0}, InvalidSetting),
+        ({"n_groups": 2.5}, InvalidSetting),
+        ({"importance": [1.0, 2.0]}, WrongShape),
+        ({"importance": [0.0] * 5}, InvalidImportance),
+        ({"importance": [-1.0, 1, 1, 1, 1]}, InvalidImportance),
+        ({"level1_share": 1.5}, InvalidSetting),
+        ({"source": "anything"}, InvalidSetting),
+        ({"source": PrivateStackingClassifier()}, InvalidSetting),
+    ],
+)
+def test_bad_stacking_settings_are_named_and_nothing_is_charged(data, settings, error):
+    account = Accountant.with_budget(10)
+    with pytest.raises(error):
+        PrivateStackingClassifier(radius=2.5, accountant=account).set_params(**settings).fit(*data)
+    assert account.spent.releases == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), NotFinite),
+        (lambda X, y: (np.where(X[0, 0] == X, -np.inf, X), y), NotFinite),
+        (lambda X, y: (X[:0], y[:0]), EmptyData),
+        (lambda X, y: (X[:, :0], y), EmptyData),
+        (lambda X, y: (X, y[:-1]), WrongShape),
+        (lambda X, y: (X, np.full(len(y), "ill")), OneClass),
+        (lambda X, y: (X, np.arange(len(y)) % 3), OneClass),
+        (lambda X, y: (X[:, 0], y), WrongShape),
+    ],
+)
+def test_bad_records_are_named_and_nothing_is_charged(data, change, error):
+    account = Accountant.with_budget(10)
+    for model in (PrivateLogisticRegression, PrivateStackingClassifier):
+        with pytest.raises(error):
+            model(radius=2.5, accountant=account).fit(*change(*data))
+    assert account.spent.releases == 0
+
+
+def test_public_classes_are_kept_and_others_refused(data):
+    X, y = data
+    model = PrivateLogisticRegression(radius=2.5, classes=["well", "ill"]).fit(X, y)
+    assert list(model.classes_) == ["well", "ill"]
+    with pytest.raises(OneClass, match="among"):
+        PrivateLogisticRegression(radius=2.5, classes=["yes", "no"]).fit(X, y)
+
+
+@pytest.mark.parametrize("where", [{"radius": 50.0}, {"bounds": (-6, 8)}])
+def test_coef_and_intercept_are_for_raw_features(data, where):
+    X, y = data
+    model = PrivateLogisticRegression(1.0, **where).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_, atol=1e-9)
+
+
+def test_the_twin_matches_scikit_learn(data):
+    X, y = data
+    ours = PrivateLogisticRegression(NON_PRIVATE, radius=50.0, lam=1e-6, fit_intercept=False).fit(X, y)
+    theirs = LogisticRegression(C=1 / (1e-6 * 3000 * 50.0**2), fit_intercept=False, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3)
+
+
+def test_clones_and_folds_share_one_budget(data):
+    X, y = data
+    account = Accountant.with_budget(3.0)
+    model = PrivateLogisticRegression(1.0, radius=2.5, accountant=account)
+    assert clone(model).accountant is account
+    assert len(cross_val_score(model, X, y, cv=3)) == 3
+    assert account.left == 0
+    with pytest.raises(BudgetExceeded):
+        clone(model).fit(X, y)
+    with pytest.raises(TypeError, match="budget"):
+        pickle.dumps(account)
+
+
+def test_a_fitted_model_survives_pickling(data):
+    X, y = data
+    model = PrivateStackingClassifier(radius=2.5).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.release_ == model.release_
+
+
+def test_it_works_in_a_pipeline(data):
+    X, y = data
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), PrivateLogisticRegression(5.0, radius=1.5)).fit(X, y)
+    assert pipeline.score(X, y) > 0.8
+
+
+def test_a_prior_carries_knowledge_from_source_to_target(data):
+    X, y = data
+    source = PrivateLogisticRegression(5.0, radius=2.5).fit(X[:2500], y[:2500])
+    for prior in (source, source.weights_):
+        target = PrivateLogisticRegression(0.2, radius=2.5, lam=1.0, prior=prior).fit(X[2500:], y[2500:])
+        assert roc_auc_score(y == "well", target.decision_function(X)) > 0.9
+        assert target.privacy_spent_.epsilon == 0.2
+
+
+def test_stacking_with_a_source_is_pst_h(data):
+    X, y = data
+    settings = {"radius": 2.5, "importance": [5, 4, 1, 1, 1], "n_groups": 2}
+    source = PrivateStackingClassifier(5.0, combiner="C-wmv", **settings).fit(X[:2500], y[:2500])
+    for given in (source, source.level0_, [source, source.level0_]):
+        target = PrivateStackingClassifier(0.5, source=given, lam=1.0, **settings).fit(X[2500:], y[2500:])
+        assert target.release_.mechanism == "PST-H"
+        assert target.privacy_spent_.epsilon == 0.5
+        assert roc_auc_score(y == "well", target.decision_function(X)) > 0.8
+    again = PrivateStackingClassifier(0.5, source=target.level0_, **settings).fit(X, y)
+    assert again.release_.mechanism == "PST-H"
+
+
+def test_uniform_groups_are_published_by_their_seed(data):
+    X, y = data
+
+    def groups(seed):
+        fitted = PrivateStackingClassifier(radius=2.5, n_groups=2, group_seed=seed).fit(X, y)
+        return [model.ball.columns for model in fitted.level0_.groups]
+
+    assert groups(4) == groups(4)
+    assert len({str(groups(seed)) for seed in range(8)}) > 1
+    assert sorted(column for columns in groups(4) for column in columns) == list(range(5))
+
+
+def test_pandas_frames_keep_their_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [30.0, 60, 40, 70] * 50, "bmi": [20.0, 31, 24, 35] * 50})
+    model = PrivateLogisticRegression(bounds=([18, 10], [100, 60])).fit(frame, [0, 1, 0, 1] * 50)
+    assert list(model.feature_names_in_) == ["age", "bmi"]
+
+
+def test_unknown_names_of_the_package_are_attribute_errors():
+    with pytest.raises(AttributeError):
+        _ = crossward.PublicLogisticRegression
+    assert all(getattr(crossward, name) is not None for name in crossward.__all__)
+
+
+def test_a_refused_fit_leaves_the_estimator_as_it_was(data):
+    X, y = data
+    account = Accountant.with_budget(1.0)
+    model = PrivateLogisticRegression(1.0, radius=2.5, accountant=account).fit(X, y)
+    before = model.predict(X[:10]).tolist()
+    with pytest.raises(BudgetExceeded):
+        model.fit(X[:, :2], np.where(y == "ill", "secret", "other"))
+    assert list(model.classes_) == ["ill", "well"]
+    assert model.predict(X[:10]).tolist() == before
+    fresh = PrivateLogisticRegression(1.0, radius=2.5, accountant=account)
+    with pytest.raises(BudgetExceeded):
+        fresh.fit(X, y)
+    assert not hasattr(fresh, "classes_")
+
+
+def test_a_non_private_prior_or_source_is_refused(data):
+    X, y = data
+    twin = PrivateLogisticRegression(NON_PRIVATE, radius=2.5).fit(X, y)
+    with pytest.raises(InvalidEpsilon, match="non-private"):
+        PrivateLogisticRegression(1.0, radius=2.5, prior=twin).fit(X, y)
+    source = PrivateStackingClassifier(NON_PRIVATE, radius=2.5).fit(X, y)
+    with pytest.raises(InvalidEpsilon, match="non-private"):
+        PrivateStackingClassifier(1.0, radius=2.5, source=source).fit(X, y)
+
+
+def test_what_pst_s_publishes_of_level0_is_described_whole(data):
+    X, y = data
+    model = PrivateStackingClassifier(radius=2.5, method="PST-S", n_groups=3).fit(X, y)
+    assert len(model.level0_.groups) == len(model.level0_.release.parts) == 3
