@@ -1,0 +1,107 @@
+"""The plain values of a study and of a message: strict, finite, and written one way.
+
+A text is printable and not blank, a number is finite and never a boolean, a whole number may be written 2 or 2.0, and
+minus zero is zero: two files that mean the same study then have the same canonical form.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+)
+from pydantic_core import PydanticCustomError
+
+from crossward.errors import CrosswardError
+
+MOST_COLUMNS = 10_000
+MOST_PARTIES = 1_000
+LARGEST = 2**53
+"""Whole numbers up to here are exact in every reader of JSON."""
+
+
+def said(cause: str, fix: str) -> PydanticCustomError:
+    """A refusal in our own words, to be raised inside a validator."""
+    # Braces in the template would be read as places to fill in.
+    return PydanticCustomError("crossward", "{cause} {fix}", {"cause": cause, "fix": fix})
+
+
+def resaid(error: CrosswardError) -> PydanticCustomError:
+    """The library's own refusal, passed on from inside a validator."""
+    return said(error.cause, error.fix)
+
+
+def _printable(text: str) -> str:
+    if strange := sorted({character for character in text if not (character.isprintable() or character == "\n")}):
+        raise said(f"The text holds the unprintable {', '.join(map(repr, strange[:3]))}.", "Write plain text.")
+    return text
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _unsigned_zero(value: float) -> float:
+    return value + 0.0
+
+
+_PLAIN = AfterValidator(_printable)
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000), _PLAIN]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), _PLAIN]
+Note = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2_000), _PLAIN]
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(_unsigned_zero)]
+Positive = Annotated[Real, Field(gt=0)]
+NotNegative = Annotated[Real, Field(ge=0)]
+Share = Annotated[Real, Field(gt=0, lt=1)]
+Unit = Annotated[Real, Field(ge=0, le=1)]
+Yes = Annotated[bool, Field(strict=True)]
+Whole = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST), BeforeValidator(_whole)]
+Count = Annotated[Whole, Field(ge=0)]
+AtLeastOne = Annotated[Whole, Field(ge=1)]
+
+ADDED = Field(exclude_if=lambda value: value is None)
+"""Marks a field that came after version 1 was in use. Left out, it is left out of the canonical form as well: a study
+without it keeps the hash that it was approved under (ADR 0021)."""
+
+
+class Section(BaseModel):
+    """A part of a study: frozen, and refusing keys it does not know, since a misspelt one must not fall back unseen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LambdaByRecords(Section):
+    """lambda = value (records / n)^power for a party that trains on n records: the more records, the looser."""
+
+    value: Positive
+    records: AtLeastOne
+    power: Annotated[NotNegative, Field(le=4)]
+
+    def at(self, n: int) -> float:
+        """lambda for n records."""
+        return float(self.value * (self.records / n) ** self.power)
+
+
+FIXED, BY_RECORDS = "fixed", "by-records"
+
+Lambda = Annotated[
+    Annotated[Positive, Tag(FIXED)] | Annotated[LambdaByRecords, Tag(BY_RECORDS)],
+    Discriminator(lambda value: BY_RECORDS if isinstance(value, dict | LambdaByRecords) else FIXED),
+]
+"""How strongly weights are held: one number for all, or by each party's public record count."""
+
+
+def lambda_at(given: float | LambdaByRecords, n: int) -> float:
+    """lambda for a party that trains on n records."""
+    return given.at(n) if isinstance(given, LambdaByRecords) else given
