@@ -1,0 +1,182 @@
+"""Databases as the ledger needs them: what is committed is on disk, and writers take turns.
+
+- SQLite: write-ahead log with a flush at every commit. A write transaction takes the write lock when it begins
+  (BEGIN IMMEDIATE), so it never acts on numbers that another process is about to change.
+- PostgreSQL: a commit waits for its flush; writers queue at the row they lock.
+
+A read sees one moment: all its statements agree with one another, and none of them can write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc
+from sqlalchemy.engine import URL, ExceptionContext, make_url
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from crossward.errors import InvalidSetting, StorageBusy, StorageFailed
+
+PATIENCE = 10.0  # seconds to wait for a lock
+_READ = "crossward_read"
+# Codes, because messages come in the server's language. SQLite: BUSY, LOCKED, and the BUSY of a stale snapshot.
+# PostgreSQL: serialization failure, deadlock, lock not available.
+_BUSY = {5, 6, 517, "40001", "40P01", "55P03"}
+
+
+def connect(url: str, patience: float = PATIENCE) -> Engine:
+    """An engine for sqlite:///file or postgresql://host/name that waits `patience` seconds for a lock."""
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        engine = _sqlite(parsed, patience)
+    else:
+        engine = _postgresql(parsed.set(drivername="postgresql+psycopg"), patience)
+    event.listen(engine, "handle_error", _unstorable, retval=True)
+    return engine
+
+
+def _unstorable(context: ExceptionContext) -> BaseException | None:
+    """A number too large or a text that is none is the value's fault, also where a driver says so in Python's words."""
+    error = context.original_exception
+    if context.statement is not None and isinstance(error, (OverflowError, UnicodeEncodeError)):
+        return exc.DataError(context.statement, None, error)
+    return None
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError:
+        raise InvalidSetting("This is no database URL.", "Write sqlite:///file.db or postgresql://host/name.") from None
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        if parsed.database in (None, "", ":memory:"):
+            raise InvalidSetting("A database in memory forgets what was spent.", "Name a file: sqlite:///file.db.")
+        return parsed
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql")
+    raise InvalidSetting(f"Databases of kind {parsed.drivername} are not supported.", "Use SQLite or PostgreSQL.")
+
+
+def _sqlite(url: URL, patience: float) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": patience})
+
+    def configure(connection: Any, _: ConnectionPoolEntry) -> None:
+        connection.isolation_level = None  # the driver would begin transactions by itself, too late
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    def begin(connection: Connection) -> None:
+        reading = bool(connection.get_execution_options().get(_READ))
+        connection.exec_driver_sql(f"PRAGMA query_only = {'ON' if reading else 'OFF'}")
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    event.listen(engine, "connect", configure)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def _postgresql(url: URL, patience: float) -> Engine:
+    engine = create_engine(url, pool_pre_ping=True)
+
+    def configure(connection: Any, _: ConnectionPoolEntry) -> None:
+        connection.autocommit = True
+        connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{round(patience * 1000)}ms",))
+        connection.execute(  # a server may be set to acknowledge before the flush; a ledger must not
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        connection.autocommit = False
+
+    event.listen(engine, "connect", configure)
+    return engine
+
+
+@contextmanager
+def write(engine: Engine) -> Iterator[Connection]:
+    """One write transaction: committed at the end, rolled back on any error.
+
+    A `StorageFailed` from the commit itself may leave open whether it happened: ask again, every call is idempotent.
+    """
+    with _transaction(engine, {}) as connection:
+        yield connection
+        _check_unbroken(connection)
+
+
+@contextmanager
+def read(engine: Engine) -> Iterator[Connection]:
+    """One moment of the database, for reading only."""
+    options: dict[str, Any] = {_READ: True}
+    if engine.dialect.name == "postgresql":
+        options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with _transaction(engine, options) as connection:
+        yield connection
+
+
+@contextmanager
+def _transaction(engine: Engine, options: dict[str, Any]) -> Iterator[Connection]:
+    with _named(), ExitStack() as stack:
+        with storage():
+            connection = stack.enter_context(engine.connect()).execution_options(**options)
+            stack.enter_context(connection.begin())
+        yield connection
+
+
+def _check_unbroken(connection: Connection) -> None:
+    """A transaction that the database ended by itself must not look committed, whatever errors the caller swallowed."""
+    if connection.invalidated or (connection.dialect.name == "sqlite" and not _in_transaction(connection)):
+        raise StorageFailed("The database gave up the transaction.", "Free space or repair it, then try again.")
+
+
+def _in_transaction(connection: Connection) -> bool:
+    driver: Any = connection.connection.driver_connection
+    return bool(driver.in_transaction)
+
+
+@contextmanager
+def whole(connection: Connection) -> Iterator[None]:
+    """All or nothing within a transaction: a caller who catches our error and commits does not commit half of this."""
+    with storage():
+        savepoint = connection.begin_nested()
+    try:
+        with storage():
+            yield
+            savepoint.commit()
+    except BaseException:
+        try:
+            savepoint.rollback()
+        except exc.SQLAlchemyError:
+            # SQLite ends the transaction by itself on some errors, as on a full disk. What the caller wrote next would
+            # be committed at once, so there must be no next.
+            connection.invalidate()
+        raise
+
+
+@contextmanager
+def storage() -> Iterator[None]:
+    """Names what the database cannot do, around code that does nothing but talk to it."""
+    try:
+        with _named():
+            yield
+    except UnicodeDecodeError as error:  # SQLite's driver, about a damaged file
+        raise StorageFailed("The database holds text that is none.", "Restore it, then verify the ledger.") from error
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """The database's own errors. Mistakes in statements and broken constraints pass: they are not storage."""
+    try:
+        yield
+    except (exc.IntegrityError, exc.DataError, exc.ProgrammingError):
+        raise
+    except exc.PendingRollbackError:
+        raise StorageFailed("The database gave up the transaction.", "Begin again.") from None
+    except exc.TimeoutError:
+        raise StorageBusy("All connections to the database are in use.", "Try again.") from None
+    except exc.DBAPIError as error:
+        what = str(error.orig).strip().partition("\n")[0]  # without the statement and the values in it
+        if {getattr(error.orig, "sqlite_errorcode", None), getattr(error.orig, "sqlstate", None)} & _BUSY:
+            raise StorageBusy(f"The database is busy: {what}.", "Try again.") from error
+        raise StorageFailed(
+            f"The database cannot be used: {what}.", "Nothing was written. Check its disk, rights and migrations."
+        ) from error

@@ -1,0 +1,267 @@
+"""A line of the ledger: an immutable value with one byte string and one hash.
+
+    hash = sha256(canonical({sequence, previous, kind, time, body}))
+
+`previous` is the hash of the line before, so a line fixes everything before it. All quantities are integers: there is
+no float to round and no NaN to compare. A line that breaks the form cannot be built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import reprlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, NoReturn, cast
+
+from crossward.errors import Malformed
+from crossward.privacy.budget import ATTO, Budget, Cost
+
+GENESIS = "0" * 64
+MOST_CELLS = 1000
+MOST_NANO_EPSILON = 10**18  # an epsilon of a thousand million: a typing error, not a budget
+MOST_ATTO_DELTA = 10**ATTO  # a delta of 1
+LATEST = 10**14  # milliseconds: the year 5138
+
+_NAME = re.compile(r"[!-~]{1,200}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def canonical(value: object) -> bytes:
+    """The one byte string of a plain value: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _refuse(rule: str, value: object) -> NoReturn:
+    large = isinstance(value, int) and value.bit_length() > 64  # Python refuses to print very long numbers
+    raise Malformed(f"{rule}, not {'a larger number' if large else reprlib.repr(value)}.", "Was the line changed?")
+
+
+def _check_name(value: object, what: str) -> None:
+    if not (isinstance(value, str) and _NAME.fullmatch(value)):
+        _refuse(f"{what} is up to 200 printable ASCII characters", value)
+
+
+def _check_digest(value: object, what: str) -> None:
+    if not (isinstance(value, str) and _DIGEST.fullmatch(value)):
+        _refuse(f"{what} is a sha256 in hex", value)
+
+
+def _check_whole(value: object, low: int, high: int, what: str) -> None:
+    if type(value) is not int or not low <= value <= high:  # a bool is an int, but no quantity
+        _refuse(f"{what} is a whole number from {low} to {high}", value)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBody:
+    """A dataset, the number of cells it is cut into, and the lifetime budget of each."""
+
+    kind: ClassVar[Literal["open"]] = "open"
+
+    dataset: str
+    cells: int
+    filter: Literal["basic", "zcdp"]
+    nano_epsilon: int
+    atto_delta: int = 0
+
+    def __post_init__(self) -> None:
+        _check_name(self.dataset, "dataset")
+        _check_whole(self.cells, 1, MOST_CELLS, "cells")
+        if self.filter not in ("basic", "zcdp"):
+            _refuse("filter is basic or zcdp", self.filter)
+        _check_whole(self.nano_epsilon, 0, MOST_NANO_EPSILON, "nano_epsilon")
+        _check_whole(self.atto_delta, 0, MOST_ATTO_DELTA, "atto_delta")
+        if self.filter == "zcdp":  # it turns rho into (epsilon, delta), and has nothing to say without a delta
+            _check_whole(self.atto_delta, 1, MOST_ATTO_DELTA - 1, "atto_delta of a zcdp filter")
+
+    @property
+    def subject(self) -> str:
+        """What there is one such line of."""
+        return self.dataset
+
+    @property
+    def budget(self) -> Budget:
+        """The lifetime budget of each cell."""
+        return Budget(self.nano_epsilon, self.atto_delta)
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveBody:
+    """A task takes part of the budget of the cells it will read: this is the charge, and it is never refunded."""
+
+    kind: ClassVar[Literal["reserve"]] = "reserve"
+
+    task: str
+    study: str
+    study_hash: str
+    dataset: str
+    cells: tuple[int, ...]
+    nano_epsilon: int
+    atto_delta: int
+    release: str
+
+    def __post_init__(self) -> None:
+        for name in ("task", "study", "dataset"):
+            _check_name(getattr(self, name), name)
+        for name in ("study_hash", "release"):
+            _check_digest(getattr(self, name), name)
+        if type(self.cells) is not tuple or not self.cells:
+            _refuse("cells is a list of at least one cell", self.cells)
+        for cell in self.cells:
+            _check_whole(cell, 0, MOST_CELLS - 1, "A cell")
+        if list(self.cells) != sorted(set(self.cells)):
+            _refuse("cells are in order, each once", self.cells)
+        _check_whole(self.nano_epsilon, 1, MOST_NANO_EPSILON, "nano_epsilon")  # nothing is released for nothing
+        _check_whole(self.atto_delta, 0, MOST_ATTO_DELTA, "atto_delta")
+
+    @property
+    def subject(self) -> str:
+        """What there is one such line of."""
+        return self.task
+
+    @property
+    def cost(self) -> Cost:
+        """What each of the cells pays."""
+        return Cost(self.nano_epsilon, self.atto_delta)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBody:
+    """The bytes that a task will publish, by their sha256: from here on no others may leave."""
+
+    kind: ClassVar[Literal["release"]] = "release"
+
+    task: str
+    digest: str
+
+    def __post_init__(self) -> None:
+        _check_name(self.task, "task")
+        _check_digest(self.digest, "digest")
+
+    @property
+    def subject(self) -> str:
+        """What there is one such line of."""
+        return self.task
+
+
+Body = OpenBody | ReserveBody | ReleaseBody
+
+_BODIES: Mapping[str, type[Body]] = {"open": OpenBody, "reserve": ReserveBody, "release": ReleaseBody}
+
+
+def values_of(body: Body) -> dict[str, Any]:
+    """A body as plain values."""
+    return {name: list(value) if type(value) is tuple else value for name, value in _fields(body)}
+
+
+def _fields(body: Body) -> Iterator[tuple[str, Any]]:
+    return ((item.name, getattr(body, item.name)) for item in fields(body))
+
+
+def body_of(kind: object, values: object) -> Body:
+    """A body from plain values: exactly its fields, each in range."""
+    shape = _BODIES.get(kind) if isinstance(kind, str) else None
+    if shape is None:
+        _refuse("kind is open, reserve or release", kind)
+    names = {item.name for item in fields(shape)}
+    if not isinstance(values, dict) or values.keys() != names:
+        raise Malformed(f"The body of {kind} has the fields {sorted(names)}.", "Give these and no others.")
+    if shape is ReserveBody and isinstance(values["cells"], list):
+        values = {**values, "cells": tuple(values["cells"])}
+    return shape(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a chain ends. Two chains with the same head are the same chain."""
+
+    sequence: int
+    hash: str
+
+    def __post_init__(self) -> None:
+        _check_whole(self.sequence, 0, 2**53, "sequence")
+        _check_digest(self.hash, "hash")
+
+
+START = Head(0, GENESIS)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line. Lines count from 1; `time` is in milliseconds since 1970 (UTC) and says when, not in which order."""
+
+    sequence: int
+    previous: str
+    time: int
+    body: Body
+    hash: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_whole(self.sequence, 1, 2**53, "sequence")
+        _check_digest(self.previous, "previous")
+        _check_whole(self.time, 0, LATEST, "time")
+        if not isinstance(self.body, Body):
+            _refuse("body is an open, a reserve or a release", self.body)
+        object.__setattr__(self, "hash", hashlib.sha256(self.canonical()).hexdigest())
+
+    @classmethod
+    def after(cls, head: Head, body: Body, time: int) -> Line:
+        """The line that extends this head."""
+        return cls(head.sequence + 1, head.hash, time, body)
+
+    @property
+    def kind(self) -> Literal["open", "reserve", "release"]:
+        """What the line does."""
+        return self.body.kind
+
+    @property
+    def head(self) -> Head:
+        """The head of the chain that ends with this line."""
+        return Head(self.sequence, self.hash)
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "sequence": self.sequence,
+            "previous": self.previous,
+            "kind": self.kind,
+            "time": self.time,
+            "body": values_of(self.body),
+        }
+
+    def canonical(self) -> bytes:
+        """The bytes that are hashed."""
+        return canonical(self._content())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the hash among them."""
+        return {**self._content(), "hash": self.hash}
+
+    def to_json(self) -> bytes:
+        """One line of an export, without its line break."""
+        return canonical(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, values: object) -> Line:
+        """The line these values describe. Its hash is computed anew and must be the one they state."""
+        names = {"sequence", "previous", "kind", "time", "body", "hash"}
+        if not isinstance(values, dict) or values.keys() != names:
+            raise Malformed(f"A line has the fields {sorted(names)}.", "Give these and no others.")
+        given = cast(dict[str, Any], values)
+        line = cls(given["sequence"], given["previous"], given["time"], body_of(given["kind"], given["body"]))
+        if given["hash"] != line.hash:
+            raise Malformed(f"The line hashes to {line.hash}, not to what it states.", "It was changed.")
+        return line
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Line:
+        """Read `to_json` back. Another spelling of the same values is refused: a line has one byte string."""
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError):
+            raise Malformed("The line is not JSON.", "It was changed or cut.") from None
+        line = cls.from_dict(values)
+        if line.to_json() != text:
+            raise Malformed("The line is not spelled in its one canonical form.", "It was changed.")
+        return line
