@@ -1,0 +1,141 @@
+"""`SiteClient`: a hospital's own service, as its data steward or a clinic's application sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from crossward.client.base import Connected, Json
+from crossward.ledger import Line
+
+
+class SiteClient(Connected):
+    """A source's or target's own service."""
+
+    def status(self) -> Json:
+        """The whole site at a glance."""
+        return self._get("/v1/status")
+
+    def join(self, coordinator: str, code: str) -> Json:
+        """Make a key and enrol with it at a coordinator."""
+        return self._post("/v1/join", {"coordinator": coordinator, "code": code})
+
+    def rotate(self) -> Json:
+        """Change to a fresh key."""
+        return self._post("/v1/keys/rotate")
+
+    def keys(self) -> Json:
+        """The site's own key (`own`), and other parties' keys that it trusts (`keys`)."""
+        return self._get("/v1/keys")
+
+    def pin(self, party: str, public_key: str) -> Json:
+        """Trust a party's key, learned from the party itself."""
+        return self._post("/v1/keys", {"party": party, "public_key": public_key}, idempotent=True)
+
+    def unpin(self, party: str, key_id: str) -> Json:
+        """Trust a party's key no longer; gives the keys that are left."""
+        found: Json = self._http.request("DELETE", f"/v1/keys/{party}/{key_id}").json()
+        return found
+
+    def reconcile(self) -> Json:
+        """Take over what the mirror has beyond this ledger, and go on if the two are one chain."""
+        return self._post("/v1/reconcile")
+
+    # -- data -------------------------------------------------------------------------------------------------------
+    def datasets(self) -> list[Json]:
+        """Every dataset, with what it has spent and has left."""
+        found: list[Json] = self._get("/v1/datasets")["datasets"]
+        return found
+
+    def add_dataset(
+        self,
+        name: str,
+        place: Mapping[str, Any],
+        mapping: Mapping[str, Any],
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        filter: Literal["basic", "zcdp"] = "basic",
+        records_per_person: int = 1,
+        study: str | None = None,
+    ) -> Json:
+        """Connect data with the lifetime budget of each person in it; `study` (YAML) is what it is checked against."""
+        return self._post(
+            "/v1/datasets",
+            {
+                "name": name,
+                "place": dict(place),
+                "mapping": dict(mapping),
+                "epsilon": epsilon,
+                "delta": delta,
+                "filter": filter,
+                "records_per_person": records_per_person,
+                "study": study,
+            },
+        )
+
+    def add_version(self, name: str, place: Mapping[str, Any] | None = None) -> Json:
+        """Register the data as they are now: persons keep their slots, cells their spend."""
+        return self._post(f"/v1/datasets/{name}/versions", {} if place is None else {"place": dict(place)})
+
+    def report(self, name: str, study: str | None = None) -> Json:
+        """Rows, missing and clipped values. It stays at the site."""
+        return self._get(f"/v1/datasets/{name}/report", **({} if study is None else {"study": study}))
+
+    # -- decisions --------------------------------------------------------------------------------------------------
+    def policy(self) -> Json:
+        """What is refused, approved by itself, or asked."""
+        return self._get("/v1/policy")
+
+    def set_policy(self, policy: Mapping[str, Any]) -> Json:
+        """New rules, for tasks that are not decided yet."""
+        found: Json = self._http.request("PUT", "/v1/policy", body=dict(policy)).json()
+        return found
+
+    def approvals(self) -> list[Json]:
+        """What the steward is asked."""
+        found: list[Json] = self._get("/v1/approvals")["approvals"]
+        return found
+
+    def decide(self, task: str, approve: bool, *, dataset: str | None = None, words: str = "") -> Json:
+        """Approve a task, or refuse it. `words` are public."""
+        return self._post(f"/v1/approvals/{task}", {"approve": approve, "dataset": dataset, "words": words})
+
+    def tasks(self) -> list[Json]:
+        """Every task the site took."""
+        found: list[Json] = self._get("/v1/tasks")["tasks"]
+        return found
+
+    # -- ledger -----------------------------------------------------------------------------------------------------
+    def ledger(self) -> list[Line]:
+        """The site's own ledger."""
+        lines: list[Line] = []
+        while page := self._get("/v1/ledger", after=len(lines))["lines"]:
+            lines += [Line.from_dict(line) for line in page]
+        return lines
+
+    def verify(self) -> Json:
+        """Whether the ledger holds and agrees with what the coordinator confirmed."""
+        return self._get("/v1/ledger/verify")
+
+    # -- a target's models ------------------------------------------------------------------------------------------
+    def studies(self) -> list[Json]:
+        """The studies that this target works on or has a model for."""
+        found: list[Json] = self._get("/v1/studies")["studies"]
+        return found
+
+    def model(self, study: str) -> Json:
+        """What the model is, and the signed release it was published as."""
+        return self._get(f"/v1/studies/{study}/model")
+
+    def predict(self, study: str, records: Sequence[Mapping[str, Any]]) -> Json:
+        """Probability, class and contribution of each group, for records in the study's units."""
+        return self._post("/v1/predict", {"study": study, "records": [dict(r) for r in records]}, idempotent=True)
+
+    def evaluation(self, study: str) -> Json:
+        """AUC, ROC and calibration on the holdout. It stays at the site."""
+        return self._get(f"/v1/studies/{study}/evaluation")
+
+    def release_auc(self, study: str, epsilon: float) -> Json:
+        """Release the AUC on the holdout, paid for."""
+        return self._post(f"/v1/studies/{study}/auc", {"epsilon": epsilon}, idempotent=True)

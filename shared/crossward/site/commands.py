@@ -1,0 +1,64 @@
+"""What a site's operator can do at its own machine: make it, join, make tokens, serve."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from crossward.errors import CrosswardError
+from crossward.site.access import SiteRole, has_tokens, make_token
+from crossward.site.identity import Identity, join
+from crossward.site.settings import SiteSettings
+from crossward.site.site import Site
+
+
+def init(settings: SiteSettings) -> str | None:
+    """Make the site's folder, database, secret and first token; gives the token, once."""
+    site = Site.open(settings.database_url, settings.data_dir)
+    try:
+        return None if has_tokens(site) else make_token(site, "steward", "steward")
+    finally:
+        site.close()
+
+
+def new_token(settings: SiteSettings, role: SiteRole, name: str) -> str:
+    """One more token."""
+    site = Site.open(settings.database_url, settings.data_dir)
+    try:
+        return make_token(site, role, name)
+    finally:
+        site.close()
+
+
+def join_coordinator(settings: SiteSettings, role: str, coordinator: str, code: str) -> Identity:
+    """Enrol this site."""
+    site = Site.open(settings.database_url, settings.data_dir)
+    try:
+        return join(site, coordinator, code, role, settings.link)
+    finally:
+        site.close()
+
+
+def main(load: Callable[[], SiteSettings], role: str, serve: Callable[[SiteSettings], Any]) -> int:
+    """`init`, `join COORDINATOR CODE`, `token ROLE NAME`, `serve`; settings come from CROSSWARD_* and its file."""
+    words = sys.argv[1:] or ["serve"]
+    try:
+        match words:
+            case ["init"]:
+                token = init(load())
+                print(token or "The site is there already; make another token with: token ROLE NAME")
+            case ["join", coordinator, code]:
+                joined = join_coordinator(load(), role, coordinator, code)
+                print(f"Joined {joined.coordinator_url} as {joined.party}.")
+            case ["token", ("steward" | "clinic") as kind, name]:
+                print(new_token(load(), kind, name))
+            case ["serve"]:
+                serve(load())
+            case _:
+                print(main.__doc__, file=sys.stderr)
+                return 2
+    except CrosswardError as error:
+        print(f"{error.cause} {error.fix}", file=sys.stderr)
+        return 1
+    return 0

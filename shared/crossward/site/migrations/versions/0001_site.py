@@ -1,0 +1,146 @@
+"""A site's first form.
+
+Revision: site0001
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "site0001"
+down_revision = None
+
+
+def _text(name: str, length: int, **more: bool) -> sa.Column[str]:
+    return sa.Column(name, sa.String(length), **{"nullable": False, **more})  # type: ignore[arg-type]
+
+
+def upgrade() -> None:
+    """Every table of a site."""
+    op.create_table("facts", _text("name", 64, primary_key=True), sa.Column("value", sa.Text, nullable=False))
+    op.create_table(
+        "tokens",
+        _text("hash", 64, primary_key=True),
+        _text("role", 16),
+        _text("name", 64),
+        sa.Column("created", sa.Float, nullable=False),
+    )
+    op.create_table(
+        "pins",
+        _text("party", 64, primary_key=True),
+        _text("key_id", 64, primary_key=True),
+        _text("public_key", 64),
+        _text("origin", 16),
+        sa.Column("since", sa.Float, nullable=False),
+    )
+    _vault()
+    _work()
+    _ledger()
+
+
+def _vault() -> None:
+    op.create_table(
+        "datasets",
+        _text("name", 64, primary_key=True),
+        sa.Column("records_per_person", sa.Integer, nullable=False),
+        sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("opened", sa.Float, nullable=False),
+    )
+    op.create_table(
+        "versions",
+        sa.Column("dataset", sa.String(64), sa.ForeignKey("datasets.name"), primary_key=True),
+        sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("place", sa.Text, nullable=False),
+        sa.Column("mapping", sa.Text, nullable=False),
+        sa.Column("report", sa.Text, nullable=False),
+        sa.Column("registered", sa.Float, nullable=False),
+    )
+    op.create_table(
+        "slots",
+        sa.Column("dataset", sa.String(64), sa.ForeignKey("datasets.name"), primary_key=True),
+        _text("person", 64, primary_key=True),
+        _text("human", 64),
+        sa.Column("slot", sa.Integer, nullable=False),
+        sa.Column("cell", sa.Integer, nullable=False),
+        sa.Column("places", sa.Integer, nullable=False),
+    )
+
+
+def _work() -> None:
+    op.create_table(
+        "tasks",
+        _text("id", 128, primary_key=True),
+        _text("study", 64, index=True),
+        _text("study_hash", 64),
+        _text("kind", 16),
+        sa.Column("message", sa.Text, nullable=False),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("lease_seconds", sa.Float, nullable=False),
+        _text("state", 16, index=True),
+        _text("dataset", 64, nullable=True),
+        _text("reason", 16, nullable=True),
+        sa.Column("cause", sa.Text, nullable=False),
+        sa.Column("trouble", sa.Text, nullable=False),
+        sa.Column("failures", sa.Integer, nullable=False),
+        sa.Column("progress", sa.Float, nullable=False),
+        _text("worker", 64, nullable=True),
+        sa.Column("busy_until", sa.Float),
+        sa.Column("taken", sa.Float, nullable=False),
+        sa.Column("updated", sa.Float, nullable=False),
+    )
+    op.create_table(
+        "outbox",
+        sa.Column("task", sa.String(128), sa.ForeignKey("tasks.id"), primary_key=True),
+        sa.Column("release", sa.Text),
+        _text("digest", 64, nullable=True),
+        sa.Column("receipt", sa.Text),
+        sa.Column("stored", sa.Float, nullable=False),
+        sa.Column("settled", sa.Float),
+    )
+    op.create_table(
+        "models",
+        _text("study", 64, primary_key=True),
+        sa.Column("task", sa.String(128), sa.ForeignKey("tasks.id"), nullable=False),
+        sa.Column("sealed", sa.LargeBinary),
+        sa.Column("stored", sa.Float, nullable=False),
+    )
+    op.create_table(
+        "aucs",
+        _text("task", 128, primary_key=True),
+        _text("study", 64, index=True),
+        sa.Column("epsilon", sa.Float, nullable=False),
+        sa.Column("document", sa.Text),
+        sa.Column("asked", sa.Float, nullable=False),
+    )
+
+
+def _ledger() -> None:
+    op.create_table(
+        "ledger_heads",
+        _text("owner", 200, primary_key=True),
+        sa.Column("sequence", sa.BigInteger, nullable=False),
+        _text("hash", 64),
+    )
+    op.create_table(
+        "ledger_lines",
+        _text("owner", 200, primary_key=True),
+        sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
+        _text("previous", 64),
+        _text("kind", 16),
+        _text("subject", 200),
+        sa.Column("time", sa.BigInteger, nullable=False),
+        sa.Column("body", sa.Text, nullable=False),
+        _text("hash", 64),
+        sa.ForeignKeyConstraint(["owner"], ["ledger_heads.owner"], name="ledger_lines_owner"),
+        sa.UniqueConstraint("owner", "kind", "subject", name="ledger_lines_once"),
+    )
+    op.create_table(
+        "ledger_spend",
+        _text("owner", 200, primary_key=True),
+        _text("dataset", 200, primary_key=True),
+        sa.Column("cell", sa.BigInteger, primary_key=True, autoincrement=False),
+        *(_text(name, 80) for name in ("nano_epsilon", "atto_delta", "atto_rho")),
+        sa.Column("releases", sa.BigInteger, nullable=False),
+        sa.ForeignKeyConstraint(["owner"], ["ledger_heads.owner"], name="ledger_spend_owner"),
+    )
