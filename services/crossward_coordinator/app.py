@@ -1,0 +1,79 @@
+"""The coordinator's application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import FastAPI
+from sqlalchemy import Engine
+
+from crossward.ledger.database import connect, read
+from crossward.version import __version__
+from crossward.web.app import Check, new_app
+from crossward.web.edge import Limits
+from crossward.web.parties import Trust
+from crossward_coordinator import identity, openapi
+from crossward_coordinator.clock import Clock, Gauges
+from crossward_coordinator.identity import Identity
+from crossward_coordinator.migrations import check_newest
+from crossward_coordinator.routers import certificates, ledger, parties, releases, studies, tasks
+from crossward_coordinator.settings import CoordinatorSettings
+from crossward_coordinator.workflows.nonces import DatabaseKeys, DatabaseNonces
+
+POLLERS = 8  # threads that look for tasks: more would only queue at the database
+VERIFIERS = 8  # threads that verify signatures, beside the 40 there are for everything else
+
+
+def create_app(settings: CoordinatorSettings) -> FastAPI:
+    """The coordinator over its database. Serving it starts the clock; the database must have been initialised."""
+    engine = connect(settings.database_url)
+    own = identity.load(settings.key_path)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await to_thread.run_sync(check_database, engine, own)
+        clock = Clock(engine, own, settings, app.state.gauges)
+        clock.start()
+        try:
+            yield
+        finally:
+            await to_thread.run_sync(clock.stop)
+            engine.dispose()
+
+    app = new_app(
+        "Crossward coordinator",
+        __version__,
+        local=False,
+        readiness=[Check("database", lambda: check_database(engine, own))],
+        limits=_limits(settings),
+        lifespan=lifespan,
+    )
+    app.state.settings, app.state.engine, app.state.identity = settings, engine, own
+    app.state.trust = Trust(DatabaseKeys(engine), DatabaseNonces(engine), CapacityLimiter(VERIFIERS))
+    app.state.polling = CapacityLimiter(POLLERS)
+    app.state.gauges = Gauges(app.state.metrics)
+    for noun in (parties, certificates, studies, tasks, releases, ledger):
+        app.include_router(noun.router)
+    openapi.document(app)
+    return app
+
+
+def check_database(engine: Engine, own: Identity) -> None:
+    """Refuse a database of another release or of another coordinator."""
+    with read(engine) as connection:
+        check_newest(connection)
+        identity.check(connection, own)
+
+
+def _limits(settings: CoordinatorSettings) -> Limits:
+    return Limits(
+        paths={
+            "/v1/tasks/*/result": settings.largest_result,
+            "/v1/studies/*/public-set": settings.largest_public_set,
+            "/v1/studies": 4 << 20,
+            "/v1/studies/check": 4 << 20,
+            "/v1/ledger/*/lines": 8 << 20,
+        }
+    )

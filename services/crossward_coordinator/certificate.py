@@ -1,0 +1,152 @@
+"""The privacy certificate of a study: what it says, how it reads, and how anyone verifies it offline.
+
+A message that the coordinator signs when a study ends. It repeats nothing on trust: each release is named by its
+digest and by the key that signed it, each ledger by its head, so that a reader who has those can check every line.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from crossward.errors import Forged
+from crossward.study import Study
+from crossward.study.messages import Head
+from crossward.study.messages.base import Content, Digest, KeyId, Part, TaskId, Time
+from crossward.study.messages.signed import Signed
+from crossward.study.values import MOST_PARTIES, Count, NotNegative, Positive, Slug
+from crossward.web import keys
+from crossward_coordinator.identity import NAME
+
+NEIGHBOURS = {
+    "replace-one-record": "Two datasets are neighbours if one record of one is replaced by another in the other;"
+    " their sizes are public. A site that admits several records of a person charges for all of them."
+}
+
+
+class CertifiedRelease(Part):
+    """One release: what it is, what it costs a record, who signed it. No key where the coordinator itself did."""
+
+    digest: Digest
+    signed_by: KeyId
+    public_key: str | None
+    mechanism: str
+    epsilon: Positive
+    delta: NotNegative
+    neighbours: str
+    code_version: str
+    records: Count
+    learned_from: tuple[Digest, ...]
+
+
+class CertifiedParty(Part):
+    """One party's task: how it ended, what it released, and where its ledger stood in the mirror."""
+
+    party: Slug
+    task: TaskId
+    kind: str
+    outcome: str
+    cause: str
+    head: Head
+    release: CertifiedRelease | None
+
+
+class Certificate(Content):
+    """What a study led to."""
+
+    id: str
+    study: Slug
+    study_hash: Digest
+    title: str
+    purpose: str
+    method: str
+    outcome: str
+    cause: str
+    started: Time
+    ended: Time
+    code_version: str
+    public_set: Digest | None
+    parties: Annotated[tuple[CertifiedParty, ...], Field(max_length=2 * MOST_PARTIES + 1)]
+
+    def text(self) -> str:
+        """The certificate for people. It follows from the signed form alone."""
+        return "\n".join([*_head(self), *(line for party in self.parties for line in _party(party)), *_foot(self)])
+
+
+class SignedCertificate(Signed[Certificate]):
+    """A certificate, signed by the coordinator."""
+
+    context: ClassVar[bytes] = b"crossward certificate"
+    content_type: ClassVar[type[Content]] = Certificate
+
+
+def id_of(study: Study) -> str:
+    """The id of a study's certificate: known to everyone who has the study, before it is issued."""
+    return f"cert-{study.digest[:24]}"
+
+
+def verify_certificate(data: bytes | str, public_key: str) -> Certificate:
+    """The certificate, if the coordinator with this public key (43 base64url characters) signed these bytes."""
+    signed = SignedCertificate.from_json(data)
+    if signed.party != NAME:
+        raise Forged(f"It is signed as {signed.party!r}.", "A certificate is signed by a coordinator.")
+    return signed.verify(keys.public_key(public_key))
+
+
+def _head(certificate: Certificate) -> list[str]:
+    cause = [f"  cause      {certificate.cause}"] if certificate.cause else []
+    public = [f"  public set {certificate.public_set}"] if certificate.public_set else []
+    return [
+        f"Privacy certificate {certificate.id}",
+        "",
+        f"  study      {certificate.study}: {certificate.title}",
+        f"  hash       {certificate.study_hash}",
+        *textwrap.wrap(certificate.purpose, 100, initial_indent="  purpose    ", subsequent_indent=" " * 13),
+        f"  method     {certificate.method}",
+        f"  outcome    {certificate.outcome}",
+        *cause,
+        f"  time       {certificate.started:%Y-%m-%d %H:%M:%S} to {certificate.ended:%Y-%m-%d %H:%M:%S} UTC",
+        f"  code       crossward {certificate.code_version}",
+        *public,
+        "",
+    ]
+
+
+def _party(party: CertifiedParty) -> list[str]:
+    lines = [f"{party.party} ({party.kind}): {party.outcome}{': ' if party.cause else ''}{party.cause}"]
+    if party.release is not None:
+        release = party.release
+        cost = f"epsilon {release.epsilon:.9g}" + (f", delta {release.delta:.3g}" if release.delta else "")
+        if party.party == NAME:
+            cost = f"nothing: computed from releases of {cost} each"
+        lines += [
+            f"  released   {release.digest}",
+            f"  cost       {cost}, to each record it was trained on ({release.records})",
+            f"  mechanism  {release.mechanism}, crossward {release.code_version}",
+            f"  neighbours {release.neighbours}",
+            f"  signed by  {release.signed_by} {release.public_key or '(the coordinator)'}",
+        ]
+    if party.party != NAME:
+        lines.append(f"  ledger     line {party.head.sequence}, {party.head.hash}")
+    return [*lines, ""]
+
+
+def _foot(certificate: Certificate) -> list[str]:
+    relations = {party.release.neighbours for party in certificate.parties if party.release is not None}
+    meaning = [f"{name}: {NEIGHBOURS.get(name, 'see the code of the release.')}" for name in sorted(relations)]
+    steps = [
+        "Verify this certificate with the coordinator's public key, learned from a person and not from this file:"
+        " crossward_coordinator.certificate.verify_certificate(data, public_key).",
+        "Fetch each release by its digest: the SHA-256 of its payload is the digest, and the party's key signed it.",
+        "Export each party's ledger and verify it up to the line named here: its hash must be the one above. The"
+        " ledger holds the charge of the task (reserve) and the digest of its release.",
+    ]
+    numbered = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
+    wrapped = [line for part in (*meaning, "", "How to verify, offline:", *numbered) for line in _wrapped(part)]
+    return [*wrapped, ""]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 110, subsequent_indent="   ") or [""]

@@ -1,0 +1,71 @@
+"""What the command line calls: init once, then serve."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Engine
+
+from crossward.errors import StorageFailed
+from crossward.ledger.database import connect, write
+from crossward.web import workers
+from crossward.web.serve import run
+from crossward_coordinator import identity
+from crossward_coordinator.app import check_database, create_app
+from crossward_coordinator.migrations import migrate
+from crossward_coordinator.settings import CoordinatorSettings
+from crossward_coordinator.workflows import tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    """A coordinator that can serve. `tokens` are the first of each role, shown now and never again."""
+
+    public_key: str
+    tokens: Mapping[str, str]
+
+
+def init(settings: CoordinatorSettings) -> Initialised:
+    """Make or migrate the database, the key and the first tokens; run again, it makes what is missing."""
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(
+            f"The data directory {settings.data_dir} cannot be made: {error.strerror}.", "Set data_dir."
+        ) from None
+    with _engine(settings) as engine:
+        migrate(engine)
+        own = identity.load_or_make(settings.key_path)
+        now = time.time()
+        with write(engine) as connection:
+            identity.register(connection, own, now)
+            first = tokens.issue_first(connection, now)
+    return Initialised(own.public_key, first)
+
+
+def issue_token(settings: CoordinatorSettings, role: str, name: str) -> str:
+    """A further token for a person, by whoever may run commands on the coordinator's machine."""
+    with _engine(settings) as engine, write(engine) as connection:
+        return tokens.issue(connection, role, name, time.time())
+
+
+def serve(settings: CoordinatorSettings) -> None:
+    """Serve until SIGINT or SIGTERM, from as many processes as the settings say."""
+    with _engine(settings) as engine:
+        check_database(engine, identity.load(settings.key_path))  # said here, where a person reads it
+    if settings.workers == 1:
+        run(create_app(settings), settings)
+    else:
+        workers.run(create_app, settings, settings.workers)
+
+
+@contextmanager
+def _engine(settings: CoordinatorSettings) -> Iterator[Engine]:
+    engine = connect(settings.database_url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()

@@ -1,0 +1,153 @@
+"""Who is asking, and the transaction they get.
+
+In every route the dependencies come in this order: who is asking (which may write: a nonce is spent), what they sent
+(`sent`: read and checked), and last the transaction. While a body comes in or is parsed, nobody else waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Query, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, StringConstraints, ValidationError
+from sqlalchemy import Connection, Engine
+from starlette.concurrency import run_in_threadpool
+
+from crossward.errors import AccessRefused
+from crossward.ledger.database import read, write
+from crossward.web import problems
+from crossward.web.parties import Trust, require_party
+from crossward.web.tokens import Holder, require
+from crossward.web.transactions import transaction
+from crossward_coordinator.crash import crash_point
+from crossward_coordinator.identity import Identity
+from crossward_coordinator.settings import CoordinatorSettings
+from crossward_coordinator.workflows.mirror import Stopped
+from crossward_coordinator.workflows.tokens import ROLES, holder_of
+
+PartyId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+StudyId = PartyId
+After = Annotated[str, Query(max_length=64, pattern=r"^[a-z0-9-]*$")]
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+def engine_of(request: Request) -> Engine:
+    """The app's database."""
+    engine: Engine = request.app.state.engine
+    return engine
+
+
+def settings_of(request: Request) -> CoordinatorSettings:
+    """The app's settings."""
+    settings: CoordinatorSettings = request.app.state.settings
+    return settings
+
+
+def identity_of(request: Request) -> Identity:
+    """The coordinator's own key."""
+    own: Identity = request.app.state.identity
+    return own
+
+
+async def body_of(request: Request) -> bytes:
+    """The body as it came."""
+    return await request.body()
+
+
+@contextmanager
+def _committed(engine: Engine) -> Iterator[Connection]:
+    with write(engine) as connection:
+        yield connection
+    crash_point("after-commit")
+
+
+def _reading(request: Request) -> Iterator[Connection]:
+    with read(engine_of(request)) as connection:
+        yield connection
+
+
+def _trust(request: Request) -> Trust:
+    trust: Trust = request.app.state.trust
+    return trust
+
+
+def _lookup(request: Request, stored_hash: str) -> Holder | None:
+    with read(engine_of(request)) as connection:
+        return holder_of(connection, stored_hash)
+
+
+signed = require_party(_trust)
+"""The party that signed the request.
+
+Verifying spends a nonce, which may wait for a writer whose route waits for a thread: with all threads verifying,
+neither would go on. So verifying has a few threads of its own.
+"""
+
+_any_role = require(*ROLES, lookup=_lookup)
+_bearer = HTTPBearer(auto_error=False, scheme_name="token")
+
+
+async def _reader(
+    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+) -> str | None:
+    """The party that signed the request, or None for a person with a token."""
+    if "signature" in request.headers:
+        return await signed(request)
+    await run_in_threadpool(_any_role, request, given)
+    return None
+
+
+Own = Annotated[Identity, Depends(identity_of)]
+Settings = Annotated[CoordinatorSettings, Depends(settings_of)]
+Body = Annotated[bytes, Depends(body_of)]
+Operator = Annotated[Holder, Depends(require("operator", lookup=_lookup))]
+Lead = Annotated[Holder, Depends(require("lead", lookup=_lookup))]
+Person = Annotated[Holder, Depends(_any_role)]
+Party = Annotated[str, Depends(signed)]
+Reader = Annotated[str | None, Depends(_reader)]
+Writing = Annotated[Connection, transaction(lambda request: _committed(engine_of(request)))]
+Reading = Annotated[Connection, Depends(_reading, scope="function")]
+
+
+def sent(read: Callable[[bytes], T]) -> Any:
+    """A dependency over what `read` makes of the body, on a thread, before the route's transaction begins.
+
+    FastAPI by itself would read a body before it asks who sent it, and check it after the transaction has begun.
+    """
+
+    def made(body: Body) -> T:
+        return read(body)
+
+    return Depends(made)
+
+
+def form(model: type[M], *, empty: bytes = b"") -> Callable[[bytes], M]:
+    """Reads a body of plain JSON; `empty` stands for one that was left out."""
+
+    def read(body: bytes) -> M:
+        try:
+            return model.model_validate_json(body or empty)
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_context=False, include_input=False)
+            raise RequestValidationError([{**detail, "loc": ("body", *detail["loc"])} for detail in details]) from None
+
+    return read
+
+
+def check_same(signer: str | None, party: str) -> None:
+    """A party asks about itself only; people with tokens ask about everyone."""
+    if signer is not None and signer != party:
+        raise AccessRefused(f"{signer} may not ask about {party}.", "A party sees its own ledger and keys.")
+
+
+def refuse(request: Request, stopped: Stopped) -> Response:
+    """Answer with the reason a party was stopped for; returned, not raised, so that the stop is committed."""
+    response = problems.of_error(stopped.error, problems.request_id(request.scope), local=False)
+    request.state.problem = response.kind
+    return response

@@ -1,0 +1,17 @@
+"""What a source's operator can tell it, beside what every site has."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from crossward.site.settings import SiteSettings
+
+
+class SourceSettings(SiteSettings):
+    """A source's settings."""
+
+    database_name: ClassVar[str] = "source.sqlite3"
+
+    port: int = Field(default=8401, ge=0, le=65535)
