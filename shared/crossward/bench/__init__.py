@@ -1,0 +1,1 @@
+"""Benchmarks: what a fit costs, beside what others pay for theirs."""
