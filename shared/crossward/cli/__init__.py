@@ -1,0 +1,1 @@
+"""The command line: `crossward demo`, `audit`, `bench`. Tables for people, `--json` for machines."""

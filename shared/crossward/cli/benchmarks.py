@@ -1,0 +1,171 @@
+"""`crossward bench mnist` and its like: a progress bar while it measures, then a table per setting."""
+
+from __future__ import annotations
+
+import csv as csv_format
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from crossward.bench.engine import Benchmark, benchmark
+from crossward.bench.experiments.base import DEFAULT, PAPER, Choice
+from crossward.bench.rows import Row, rows
+from crossward.bench.store import Store
+from crossward.bench.tables import Grid, grids
+from crossward.errors import InvalidSetting, NotFound
+
+NO_DATA = 3
+"""The exit code where a data set is not here and cannot be fetched."""
+
+QUICK = Choice(repeats=2, epsilons=(0.125, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asked for."""
+
+    choice: Choice
+    settings: tuple[str, ...] | None
+    fresh: bool
+    workers: int | None
+
+    @classmethod
+    def of(
+        cls,
+        repeats: int,
+        epsilon: list[float] | None = None,
+        method: list[str] | None = None,
+        setting: list[str] | None = None,
+        preset: list[str] | None = None,
+        *,
+        quick: bool = False,
+        fresh: bool = False,
+        workers: int | None = None,
+    ) -> Asked:
+        """From the options of a command. --quick gives way to what is asked for by name."""
+        if unknown := set(preset or ()) - {PAPER, DEFAULT}:
+            raise InvalidSetting(f"There is no preset {', '.join(sorted(unknown))}.", f"Use {PAPER} or {DEFAULT}.")
+        epsilons = tuple(epsilon) if epsilon else QUICK.epsilons if quick else None
+        methods = tuple(method) if method else None
+        presets = tuple(preset) if preset else (PAPER, DEFAULT)
+        choice = Choice(QUICK.repeats if quick else repeats, epsilons, methods, presets)
+        return cls(choice, tuple(setting) if setting else None, fresh, workers)
+
+
+def measure(dataset: str, asked: Asked) -> Benchmark:
+    """Measure with a progress bar; without the data, one line says what to do and the exit code is 3."""
+    console = Console(stderr=True)
+    try:
+        store = Store(dataset, fresh=asked.fresh)
+    except NotFound as absent:
+        console.print(f"[bold red]no data[/] {escape(str(absent))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(NO_DATA) from absent
+    with Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task(dataset, total=None)
+        return benchmark(
+            dataset,
+            asked.choice,
+            store,
+            only=asked.settings,
+            workers=asked.workers,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def show_benchmark(dataset: str, asked: Asked, *, csv: Path | None, plots: Path | None, as_json: bool) -> None:
+    """Measure, show, and write what was asked for."""
+    measured = measure(dataset, asked)
+    found = rows(measured)
+    if csv is not None:
+        write_csv(csv, found)
+    if plots is not None:
+        _draw(plots, found)
+    if as_json:
+        print(json.dumps([row.describe() for row in found], indent=1))
+        return
+    console = Console()
+    for grid in grids(found):
+        console.print(_table(grid, with_deviations=console.width >= 115))
+    console.print(
+        "AUC, mean over repeats. Bold: the best and those not worse by Wilcoxon's test at 5 % (Holm). Seeded noise.\n"
+        "paper: as printed but private; lambda is the best in hindsight. default: our rules (docs/adr/0020).\n"
+        f"{measured.fresh_runs:,} runs in {measured.seconds:.0f} s; what was measured before is taken from the store.",
+        highlight=False,
+    )
+
+
+def write_csv(place: Path, found: list[Row]) -> None:
+    """Rows as a table; the options of a setting as one column of JSON."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("w", newline="") as file:
+        lines = [row.describe() for row in found]
+        writer = csv_format.DictWriter(file, fieldnames=list(lines[0]) if lines else [])
+        writer.writeheader()
+        for line in lines:
+            writer.writerow({k: json.dumps(v) if isinstance(v, dict | tuple) else v for k, v in line.items()})
+
+
+def _draw(folder: Path, found: list[Row]) -> None:
+    from crossward.bench.figures import NoPlotsError, draw_all  # noqa: PLC0415
+
+    try:
+        written = draw_all(found, folder)
+    except NoPlotsError as missing:
+        Console(stderr=True).print(f"no figures: {missing}", highlight=False, soft_wrap=True)
+        return
+    Console(stderr=True).print(f"{len(written)} figures in {folder}", highlight=False)
+
+
+def _table(grid: Grid, *, with_deviations: bool) -> Table:
+    table = Table(title=f"{grid.title}  [dim]({grid.paper})[/]", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    table.add_column("preset")
+    for heading in grid.columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    last = None
+    for line in grid.lines:
+        if line.preset == DEFAULT != last and last is not None:
+            table.add_section()
+        cells = [cell.text(deviation=with_deviations) if cell else "" for cell in line.cells]
+        bold = [
+            f"[bold]{text}[/]" if cell and cell.comparable else text
+            for text, cell in zip(cells, line.cells, strict=True)
+        ]
+        table.add_row(line.method, line.preset, *bold)
+        last = line.preset
+    return table
+
+
+def write_report(folder: Path, datasets: tuple[str, ...], asked: Asked) -> None:
+    """Measure every data set that is here, and write the page; exit code 3 where one was not."""
+    from crossward.bench.figures import NoPlotsError, require_matplotlib  # noqa: PLC0415
+    from crossward.bench.page import write_page  # noqa: PLC0415
+
+    try:
+        require_matplotlib()
+    except NoPlotsError as missing:
+        raise InvalidSetting("The page has figures, and there is nothing to draw them with.", str(missing)) from missing
+    measured, absent = [], False
+    for dataset in datasets:
+        try:
+            measured.append(measure(dataset, asked))
+        except typer.Exit:
+            absent = True
+    if measured:
+        print(write_page(measured, folder))
+    if absent:
+        raise typer.Exit(NO_DATA)

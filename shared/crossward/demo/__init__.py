@@ -1,0 +1,9 @@
+"""A whole federation, for people to look at: real services, simulated hospitals.
+
+records.py      a simulated hospital's records, as a file
+processes.py    a service as a process of its own: started, waited for, stopped
+federation.py   the coordinator and its hospitals as processes on this machine
+people.py       what people do in a federation that runs: invite, join, connect data
+story.py        a study from file to predictions, and what is to be seen afterwards
+owner.py        what only whoever simulated the hospitals can know
+"""
