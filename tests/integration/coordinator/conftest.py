@@ -1,0 +1,290 @@
+"""Real coordinators on loopback, over SQLite and PostgreSQL, and sites that really sign and train."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import re
+import runpy
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import update
+
+from crossward.errors import Unreachable
+from crossward.ledger import connect, write
+from crossward.simulate.hospitals import Federation
+from crossward.study import study_for
+from crossward.web import client
+from crossward.web.client import HttpClient, Token
+from crossward.web.retry import NEVER
+from crossward.web.serve import address, new_server
+from crossward_coordinator.app import create_app
+from crossward_coordinator.main import init
+from crossward_coordinator.settings import CoordinatorSettings
+from crossward_coordinator.tables import studies, tasks
+
+HERE = Path(__file__).parent
+POSTGRES = runpy.run_path(str(HERE.parents[1] / "postgres.py"))
+PROGRAMS = POSTGRES["programs"]()
+QUICK = {"poll_seconds": 0.02, "clock_seconds": 0.05, "backoff_seconds": 0.01, "shutdown_seconds": 2}
+
+
+def _load(name):
+    spec = importlib.util.spec_from_file_location(f"coordinator_{name}", HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+FakeSite = _load("fake_site").FakeSite
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trust_once():
+    """To read the system's certificates takes longer than a request, and loopback needs none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "_trust", functools.cache(client._trust))
+        yield
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    if not PROGRAMS:
+        pytest.skip("PostgreSQL is not installed")
+    with POSTGRES["cluster"](PROGRAMS) as url:
+        yield url
+
+
+@pytest.fixture
+def sqlite_url(tmp_path):
+    return f"sqlite:///{tmp_path}/coordinator.sqlite3"
+
+
+@pytest.fixture
+def postgresql_url(postgresql):
+    name = f"t{secrets.token_hex(6)}"
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")  # much cheaper than a database, and as empty
+    return f"{postgresql}&options=-csearch_path%3D{name}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"] if PROGRAMS else ["sqlite"])
+def url(request):
+    """An empty database of each kind."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+class World:
+    """One database, any number of coordinators over it, and the people and sites that talk to them."""
+
+    def __init__(self, database_url, folder, stack, federation, **settings):
+        self.settings = {"data_dir": folder, "database_url": database_url, "port": 0, **QUICK, **settings}
+        self.made = init(CoordinatorSettings(**self.settings))
+        self._stack, self._federation = stack, federation
+        self.sites, self._people = {}, {}
+
+    # -- servers --------------------------------------------------------------------------------------------------
+    def serve(self, **settings):
+        """Start a coordinator; gives its address. The last one started is the one that is talked to."""
+        self.url = self._stack.enter_context(running(CoordinatorSettings(**{**self.settings, **settings})))
+        return self.url
+
+    @contextmanager
+    def serving(self, **settings):
+        with running(CoordinatorSettings(**{**self.settings, **settings})) as self.url:
+            for site in self.sites.values():
+                site.url = self.url
+            yield self.url
+
+    def person(self, role):
+        """A client with the role's token."""
+        if (self.url, role) not in self._people:
+            made = HttpClient(self.url, auth=Token(self.made.tokens[role]), retry=NEVER)
+            self._people[self.url, role] = self._stack.enter_context(made)
+        return self._people[self.url, role]
+
+    def ask(self, role, method, path, **options):
+        return self.person(role).request(method, f"/v1{path}", **options)
+
+    # -- stories --------------------------------------------------------------------------------------------------
+    def site(self, name, role, budget=100.0):
+        """An enrolled site."""
+        code = self.ask("operator", "POST", "/parties/invites", body={"party": name, "role": role}).json()["code"]
+        hospitals = [self._federation.main, *self._federation.branches]
+        site = FakeSite(self.url, name, hospitals[len(self.sites) % len(hospitals)], budget)
+        self._stack.callback(site.close)
+        site.join(code)
+        self.sites[name] = site
+        return site
+
+    def study(self, **changes):
+        settings = {"method": "simcomb", "sources": ["main"], "targets": ["branch-1"], "epsilon": 2.0, **changes}
+        return study_for(self._federation.schema, **settings)
+
+    def create(self, **changes):
+        study = self.study(**changes)
+        self.ask("lead", "POST", "/studies", body=study.to_yaml().encode())
+        return study
+
+    def start(self, study):
+        return self.ask("lead", "POST", f"/studies/{study.id}/start").json()
+
+    def begin(self, **changes):
+        """A study under way, with all its sites."""
+        study = self.create(**changes)
+        for role, names in (("source", study.sources), ("target", study.targets)):
+            for name in names:
+                if name not in self.sites:
+                    self.site(name, role)
+        self.start(study)
+        return study
+
+    def show(self, study):
+        return self.ask("auditor", "GET", f"/studies/{study.id}").json()
+
+    def party(self, name):
+        items = self.ask("auditor", "GET", "/parties").json()["items"]
+        return next(item for item in items if item["party"] == name)
+
+    def change(self, statement):
+        """Write to the database behind the coordinator's back: tests make time pass, they do not wait for it."""
+        engine = connect(self.settings["database_url"])
+        with write(engine) as connection:
+            connection.execute(statement)
+        engine.dispose()
+
+    def pass_deadline(self, study):
+        self.change(update(studies).where(studies.c.id == study.id).values(deadline=time.time()))
+
+    def expire_leases(self):
+        self.change(update(tasks).where(tasks.c.state == "leased").values(lease_until=time.time()))
+
+    def until(self, study, *states, seconds=60.0):
+        """Wait until a study is in one of the states."""
+        end = time.monotonic() + seconds
+        while (shown := self.show(study))["state"] not in states:
+            assert time.monotonic() < end, shown
+            time.sleep(0.02)
+        return shown
+
+
+@contextmanager
+def running(settings):
+    app, ready = create_app(settings), threading.Event()
+    server, listener = new_server(app, settings, lambda line: ready.set())
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        assert ready.wait(120)
+        yield address(listener, settings)
+    finally:
+        server.should_exit = True
+        thread.join(120)
+        listener.close()
+        assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def federation():
+    return Federation.simulate(branches=3, seed=5, scale=0.1)
+
+
+@pytest.fixture
+def world_of(tmp_path, federation):
+    """Makes a world over a database."""
+    with ExitStack() as stack:
+
+        def make(database_url, *, serve=True, **settings):
+            world = World(database_url, tmp_path / "data", stack, federation, **settings)
+            if serve:
+                world.serve()
+            return world
+
+        yield make
+
+
+@pytest.fixture
+def world(world_of, url):
+    """A coordinator over each kind of database."""
+    return world_of(url)
+
+
+@pytest.fixture
+def small(world_of, sqlite_url):
+    """A coordinator over SQLite, for what does not depend on the database."""
+    return world_of(sqlite_url)
+
+
+class Zygote:
+    """Coordinators as processes of their own, one at a time."""
+
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, HERE / "zygote.py"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._log = []
+        threading.Thread(target=lambda: self._log.extend(self._process.stderr), daemon=True).start()
+        assert self._line() == "ready to fork"
+
+    def _line(self):
+        return self._process.stdout.readline().strip()
+
+    @contextmanager
+    def coordinator(self, settings, crash_at=""):
+        """A coordinator that kills itself at a point; gives its address. Leaving checks that it was killed."""
+        order = {"settings": {**settings, "data_dir": str(settings["data_dir"])}, "environment": {}}
+        order["environment"] = {"CROSSWARD_CRASH_AT": crash_at}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        pid = int(self._line().removeprefix("pid "))
+        try:
+            ready = self._line()
+            found = re.search(r"http://\S+", ready)
+            assert found, (ready, self._log[-5:])
+            yield found[0]
+        finally:
+            if not crash_at:
+                os.kill(pid, signal.SIGKILL)
+            ended = self._line()
+        assert ended == f"ended {signal.SIGKILL.value}", ended
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+        self._process.stderr.close()
+
+
+@pytest.fixture(scope="session")
+def zygote():
+    made = Zygote()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def dies():
+    """Expect that the coordinator dies instead of answering."""
+
+    @contextmanager
+    def expect():
+        with pytest.raises(Unreachable):
+            yield
+
+    return expect

@@ -1,0 +1,288 @@
+"""A federation on this machine: the real coordinator over loopback HTTP, real sites on their own databases."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import runpy
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import select
+
+from crossward.errors import CrosswardError
+from crossward.learning.encoding import Category, Flag, Number, Schema
+from crossward.ledger import Line, read, write
+from crossward.privacy.budget import Budget
+from crossward.site import tasks
+from crossward.site.identity import join
+from crossward.site.policy import Policy
+from crossward.site.runner import Pace, Runner
+from crossward.site.site import Site
+from crossward.site.steps import advance
+from crossward.site.tables import outbox
+from crossward.site.vault import CsvPlace, DataMap, Vault
+from crossward.study import Study, study_for
+from crossward.web.client import HttpClient, Token
+from crossward.web.retry import NEVER
+from crossward.web.serve import new_server
+from crossward.web.settings import ServiceSettings
+from crossward_coordinator import main as coordinator
+from crossward_coordinator.app import create_app
+from crossward_coordinator.settings import CoordinatorSettings
+
+SCHEMA = Schema(
+    (
+        Number("glucose", 3.0, 12.0, "mmol/L", 5.5),
+        Number("bmi", 15.0, 45.0, "kg/m2", 25.0),
+        Flag("family", False),
+        Category("smoker", ("never", "former", "current"), "never"),
+    )
+)
+MAPPING = {
+    "person": "pid",
+    "features": {
+        "glucose": {"column": "glu", "unit": "mg/dL", "substance": "glucose"},
+        "family": {"column": "fam", "recode": {"Y": True, "N": False}},
+        "smoker": {"column": "smoke", "recode": {"N": "never", "F": "former", "C": "current"}},
+    },
+    "labels": {"diabetes": {"column": "dm", "recode": {"1": True, "0": False}}},
+}
+PACE = Pace(poll=0.0, tick=0.02, claim=0.2, retry=0.1)
+POSTGRES = runpy.run_path(str(Path(__file__).parents[2] / "postgres.py"))
+WORKER = Path(__file__).with_name("worker.py")
+
+
+def write_csv(path: Path, rows: int, seed: int = 0) -> Path:
+    """A hospital's own table: other names, other units, other codes."""
+    draw = np.random.default_rng(seed)
+    glucose, bmi = draw.uniform(3.5, 11.0, rows), draw.uniform(18.0, 40.0, rows)
+    family, smoker = draw.random(rows) < 0.3, draw.integers(0, 3, rows)
+    ill = draw.random(rows) < 1 / (1 + np.exp(-(1.5 * (glucose - 7) + 0.1 * (bmi - 28) + family)))
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["pid", "glu", "bmi", "fam", "smoke", "dm"])
+        for k in range(rows):
+            codes = ["NY"[int(family[k])], "NFC"[smoker[k]], int(ill[k])]
+            out.writerow([f"p{k}", f"{glucose[k] * 18.016:.3f}", f"{bmi[k]:.2f}", *codes])
+    return path
+
+
+@dataclass
+class Hospital:
+    """A site in this process. Its worker may also run as a process of its own, to be killed."""
+
+    site: Site
+    home: Path
+    party: str
+    url: str
+    runners: list[Runner] = field(default_factory=list)
+
+    def new_runner(self) -> Runner:
+        self.runners.append(Runner(self.site, pace=PACE))
+        return self.runners[-1]
+
+    def drive(self) -> None:
+        """Take and do all there is to do."""
+        runner = self.runners[-1] if self.runners else self.new_runner()
+        while runner.take() or runner.work():
+            pass
+
+    def drive_until(self, state: str) -> None:
+        """Take one task, and step it until it has come to this state."""
+        runner = self.new_runner()
+        assert runner.take()
+        [task] = self.tasks()
+        while task.state != state:
+            task = advance(self.site, runner.coordinator(), task)
+
+    def settle(self, seconds: float = 60.0) -> None:
+        """Work until nothing is open here; a dead worker's claim runs out in between."""
+        end = time.monotonic() + seconds
+        while True:
+            with suppress(CrosswardError):
+                self.drive()
+            if not any(task.state in tasks.OPEN for task in self.tasks()):
+                return
+            assert time.monotonic() < end, self.tasks()
+            time.sleep(0.02)
+
+    def backup(self) -> Path:
+        """The database as it is now."""
+        copy = self.home / "backup.sqlite3"
+        with closing(sqlite3.connect(self.home / "site.sqlite3")) as one, closing(sqlite3.connect(copy)) as other:
+            one.backup(other)
+        return copy
+
+    def restore(self, copy: Path) -> None:
+        """Put an old copy in the place of the database."""
+        self.site.engine.dispose()
+        for name in ("site.sqlite3", "site.sqlite3-wal", "site.sqlite3-shm"):
+            (self.home / name).unlink(missing_ok=True)
+        copy.rename(self.home / "site.sqlite3")
+
+    def outbox(self) -> str | None:
+        with read(self.site.engine) as connection:
+            return connection.execute(select(outbox.c.release)).scalar_one_or_none()
+
+    def close(self) -> None:
+        for runner in self.runners:
+            runner.stop()
+        self.site.close()
+
+    def worker(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
+        """A worker of this site in a process of its own."""
+        return subprocess.Popen(
+            [sys.executable, WORKER, self.url, self.home, *words],
+            env={"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"} | environment,
+            stderr=subprocess.PIPE,
+        )
+
+    def killed_at(self, point: str) -> None:
+        """A worker of this site that dies at a named point, for real."""
+        with self.worker(CROSSWARD_CRASH_AT=point) as process:
+            errors = process.communicate(timeout=300)[1]
+        assert process.returncode == -9, errors.decode()
+
+    def lines(self, kind: str | None = None) -> list[Line]:
+        with read(self.site.engine) as connection:
+            return [line for line in self.site.ledger.lines(connection) if kind in (None, line.kind)]
+
+    def tasks(self) -> list[tasks.Task]:
+        with read(self.site.engine) as connection:
+            return tasks.listed(connection)
+
+    def policy(self, **rules: Any) -> None:
+        with write(self.site.engine) as connection:
+            Policy(**rules).save(connection)
+
+
+@dataclass
+class Federation:
+    """The coordinator's side, as people use it."""
+
+    url: str
+    tokens: dict[str, str]
+    folder: Path
+    hospitals: list[Hospital] = field(default_factory=list)
+    new_database: Callable[[], str] | None = None
+
+    def as_role(self, role: str) -> HttpClient:
+        return HttpClient(self.url, auth=Token(self.tokens[role]), retry=NEVER)
+
+    def call(self, role: str, method: str, path: str, body: Any = None) -> Any:
+        with self.as_role(role) as http:
+            return http.request(method, path, body=body).json()
+
+    def hospital(
+        self, party: str, role: str, rows: int = 600, epsilon: float = 10.0, decide: str = "approve", data: bool = True
+    ) -> Hospital:
+        code = self.call("operator", "POST", "/v1/parties/invites", {"party": party, "role": role})["code"]
+        home = self.folder / party
+        url = self.new_database() if self.new_database else f"sqlite:///{home}/site.sqlite3"
+        site = Site.open(url, home)
+        hospital = Hospital(site, home, party, url)
+        self.hospitals.append(hospital)
+        join(site, self.url, code, role)
+        if data:
+            place = CsvPlace(path=str(write_csv(home / "table.csv", rows, seed=len(party))))
+            Vault(site).connect("patients", place, DataMap.from_data(MAPPING), Budget.of(epsilon))
+        hospital.policy(decide=decide)
+        return hospital
+
+    def start(self, study: Study) -> None:
+        with self.as_role("lead") as http:
+            yaml = {"Content-Type": "application/yaml"}
+            http.request("POST", "/v1/studies", body=study.to_yaml().encode(), headers=yaml)
+            http.post(f"/v1/studies/{study.id}/start")
+
+    def study(self, id: str) -> Any:
+        return self.call("auditor", "GET", f"/v1/studies/{id}")
+
+    def mirror(self, party: str) -> list[Line]:
+        answer = self.call("auditor", "GET", f"/v1/ledger/{party}")
+        return [Line.from_dict(line) for line in answer["lines"]]
+
+
+def make_study(id: str = "sugar", **sections: Any) -> Study:
+    given = {"method": "pst-h", "epsilon": 2.0, "sources": ("main",), "targets": ("branch",), "groups": 2} | sections
+    return study_for(SCHEMA, id=id, label={"name": "diabetes", "positive": True}, **given)
+
+
+@pytest.fixture
+def study() -> Callable[..., Study]:
+    return make_study
+
+
+@contextmanager
+def serving(app: FastAPI, settings: ServiceSettings) -> Iterator[str]:
+    """An application on a port of its own; gives its address."""
+    ready: list[str] = []
+    server, listener = new_server(app, settings, ready.append)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        while not ready and thread.is_alive():
+            thread.join(0.01)
+        yield ready[0].rpartition(" ")[2]
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@pytest.fixture(name="serving", scope="session")
+def serving_fixture() -> Callable[..., Any]:
+    return serving
+
+
+@pytest.fixture
+def federation(tmp_path: Path) -> Iterator[Federation]:
+    folder = tmp_path / "coordinator"
+    settings = CoordinatorSettings(data_dir=folder, port=0, lease_seconds=60, clock_seconds=0.1, poll_seconds=0.02)
+    tokens = dict(coordinator.init(settings).tokens)
+    with serving(create_app(settings), settings) as url:
+        made = Federation(url, tokens, tmp_path)
+        try:
+            yield made
+        finally:
+            for hospital in made.hospitals:
+                hospital.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Callable[[], str]]:
+    """Makes new databases on a server of its own."""
+    bindir = POSTGRES["programs"]()
+    if bindir is None:
+        pytest.skip(POSTGRES["NOT_FOUND"])
+    numbers = itertools.count()
+    with POSTGRES["cluster"](bindir) as url:
+
+        def new() -> str:
+            name = f"site{next(numbers)}"
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}")
+            return url.replace("/postgres?", f"/{name}?")
+
+        yield new
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def sites(request: pytest.FixtureRequest, federation: Federation) -> Federation:
+    """A federation whose sites keep their databases in SQLite, then in PostgreSQL."""
+    if request.param == "postgresql":
+        federation.new_database = request.getfixturevalue("postgresql")
+    return federation

@@ -1,0 +1,85 @@
+"""A source whose key has changed: what the steward is told, and how the new key comes to be trusted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from crossward.cli.main import commands
+from crossward.client import SiteClient
+from crossward.errors import InvalidInput, NotFound, WrongRole
+from crossward.site import approvals
+from crossward.site.access import make_token
+from crossward.site.identity import Identity, rotate
+from crossward.web import keys
+from crossward_target import app as target
+from crossward_target.settings import TargetSettings
+
+
+@pytest.fixture
+def steward(serving):
+    """The target's own service, and its steward's and its clinic's tokens."""
+
+    def at(hospital):
+        given = {"data_dir": hospital.home, "database_url": str(hospital.site.engine.url), "port": 0, "work": False}
+        tokens = {role: make_token(hospital.site, role, role) for role in ("steward", "clinic")}
+        settings = TargetSettings(**given)
+        return serving(target.create_app(settings), settings), tokens
+
+    return at
+
+
+def crossward(*arguments: str, token: str, url: str) -> str:
+    done = CliRunner().invoke(commands, ["site", *arguments, "--site", url], env={"CROSSWARD_SITE_TOKEN": token})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_changed_key_is_held_pinned_and_used(federation, study, steward) -> None:
+    main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target")
+    federation.start(study("one"))
+    main.settle()
+    branch.settle()
+    before = Identity.load(main.site).key_id
+    after = rotate(main.site)
+    federation.start(study("two"))
+    main.settle()
+    branch.drive()
+    [held] = approvals.waiting(branch.site)
+    assert held["state"] == "held"
+    assert after.key_id in held["cause"]
+    assert "crossward site pin main PUBLIC_KEY" in held["cause"]
+    serving, tokens = steward(branch)
+    with serving as url:
+        at = {"token": tokens["steward"], "url": url}
+        shown = crossward("keys", **at)
+        assert re.search(rf"main\s.*{before}", shown)
+        assert Identity.load(branch.site).key_id in shown
+        assert after.key_id in crossward("pin", "main", keys.public_text(after.key), **at)
+        crossward("approve", held["task"], **at)
+        branch.settle()
+        assert federation.study("two")["state"] == "complete"
+        assert f"{after.key_id} is left" in crossward("unpin", "main", before, **at)
+        assert "believed from the coordinator" in crossward("unpin", "main", after.key_id, **at)
+
+
+def test_pins_come_and_go_by_the_steward_alone(federation, steward) -> None:
+    branch = federation.hospital("branch", "target", data=False)
+    own, other = Identity.load(branch.site), keys.generate()
+    serving, tokens = steward(branch)
+    with serving as url, SiteClient(url, tokens["steward"]) as client, SiteClient(url, tokens["clinic"]) as clinic:
+        assert client.keys() == {"own": {"key_id": own.key_id, "public_key": keys.public_text(own.key)}, "keys": []}
+        client.pin("main", keys.public_text(other))
+        [pin] = client.keys()["keys"]
+        assert (pin["party"], pin["key_id"], pin["origin"]) == ("main", keys.key_id(other), "steward")
+        with pytest.raises(WrongRole):
+            clinic.unpin("main", pin["key_id"])
+        with pytest.raises(WrongRole):
+            clinic.pin("main", keys.public_text(other))
+        with pytest.raises(NotFound, match=r"No key 0{16} of main"):
+            client.unpin("main", "0" * 16)
+        with pytest.raises(InvalidInput):
+            client.pin("main", "not a key")
+        assert client.unpin("main", pin["key_id"])["keys"] == []

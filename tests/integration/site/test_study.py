@@ -1,0 +1,318 @@
+"""A study from file to prediction, by every road a site has: policy, steward, data, methods, the site's own API."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+import pytest
+
+from crossward.errors import Forged
+from crossward.ledger import write
+from crossward.site import approvals, pins
+from crossward.site.access import make_token
+from crossward.site.identity import Identity, rotate
+from crossward.site.models import Models, predict
+from crossward.site.steps import advance
+from crossward.site.vault import Vault
+from crossward.study.messages import TaskMessage
+from crossward.web import keys
+from crossward_source import app as source
+from crossward_source.settings import SourceSettings
+from crossward_target import app as target
+from crossward_target.settings import TargetSettings
+
+
+def run(federation, study, **hospital):
+    main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target", **hospital)
+    federation.start(study)
+    main.settle()
+    branch.settle()
+    return main, branch
+
+
+@pytest.fixture
+def api(serving):
+    """A hospital's own API, over HTTP."""
+
+    @contextmanager
+    def answering(hospital, role: str = "steward", **more) -> Iterator[httpx.Client]:
+        given = {"data_dir": hospital.home, "database_url": str(hospital.site.engine.url), "port": 0, "work": False}
+        settings = TargetSettings(**given | more)
+        bearer = {"Authorization": f"Bearer {make_token(hospital.site, role, 'test')}"}
+        with (
+            serving(target.create_app(settings), settings) as url,
+            httpx.Client(base_url=url, headers=bearer, trust_env=False, timeout=60) as client,
+        ):
+            yield client
+
+    return answering
+
+
+RECORD = {"glucose": 9.0, "bmi": 33.0, "family": True, "smoker": "current"}
+WELL = {"glucose": 4.0, "bmi": 20.0, "family": False, "smoker": "never"}
+
+
+def test_transfer_from_a_source_to_a_target(federation, study, api) -> None:
+    main, branch = run(federation, study(epsilon=5.0))
+    assert federation.study("sugar")["state"] == "complete"
+    for hospital in (main, branch):
+        assert [line.kind for line in hospital.lines()] == ["open", "reserve", "release"]
+        assert federation.mirror(hospital.party) == hospital.lines()
+    with api(branch) as client:
+        answer = client.post("/v1/predict", json={"study": "sugar", "records": [RECORD, WELL]}).json()
+        ill, well = answer["predictions"]
+        assert ill["probability"] > well["probability"]
+        served = Models(branch.site).of("sugar")
+        X = served.study.schema.encode([RECORD, WELL])
+        for row, margin in zip(answer["predictions"], served.model.margins(X), strict=True):
+            assert sum(part["contribution"] for part in row["contributions"]) == pytest.approx(margin)
+        assert {name for part in ill["contributions"] for name in part["features"]} == set(RECORD)
+        certificate = federation.call("auditor", "GET", "/v1/studies/sugar/certificate")
+        assert json.loads(base64.b64decode(certificate["payload"]))["id"] == answer["certificate"]
+        one = client.post("/v1/predict", json={"study": "sugar", "record": RECORD}).json()
+        assert one["predictions"] == [ill]
+        model = client.get("/v1/studies/sugar/model").json()
+        assert model["release"] == answer["release"] == model["signed_release"]["digest"]
+        assert client.get("/v1/studies").json()["studies"][0]["model"] is True
+
+
+def test_evaluation_stays_free_and_an_auc_is_paid_once(federation, study, api) -> None:
+    _, branch = run(federation, study(epsilon=5.0), rows=1500)
+    with api(branch) as client:
+        local = client.get("/v1/studies/sugar/evaluation").json()
+        assert local["records"] == 300
+        assert local["interval"][0] < local["auc"] < local["interval"][1]
+        assert local["roc"][0] == [0, 0]
+        assert local["roc"][-1] == [1, 1]
+        assert sum(part["records"] for part in local["calibration"]) == 300
+        paid = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0}).json()
+        again = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0}).json()
+        assert paid == again
+        assert abs(paid["auc"] - local["auc"]) < 6 * paid["deviation"] + 1e-9
+        assert client.get("/v1/studies/sugar/evaluation").json()["released"] == [paid]
+        kinds = [line["kind"] for line in client.get("/v1/ledger").json()["lines"]]
+        assert kinds == ["open", "reserve", "release", "reserve", "release"]
+        refused = client.post("/v1/studies/sugar/auc", json={"epsilon": 9.0})
+        assert (refused.status_code, refused.json()["title"]) == (409, "Cell's budget exceeded")
+        cells = client.get("/v1/status").json()["datasets"][0]["cells"]
+        assert {cell["epsilon_spent"] for cell in cells[:16]} == {5.0}
+        assert {cell["epsilon_spent"] for cell in cells[16:]} == {2.0}
+
+
+@pytest.mark.parametrize("method", ["sourced", "boosted", "simcomb"])
+def test_other_methods(federation, study, method: str) -> None:
+    _, branch = run(federation, study(method=method))
+    assert federation.study("sugar")["state"] == "complete"
+    pays = method == "simcomb"
+    assert len(branch.lines("reserve")) == pays
+    served = Models(branch.site).of("sugar")
+    assert (served.release is not None) == pays
+    ill, well = predict(served, [RECORD, WELL])
+    assert ill["probability"] > well["probability"]
+
+
+def test_the_coordinators_aggregate_is_verified_with_its_own_key(federation, study) -> None:
+    main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target")
+    given = study(method={"name": "feature", "public_set": "survey"})
+    rows = "".join(f"{4 + k % 8},{18 + k % 20},{k % 2 == 0},never,{k % 8 > 3}\n" for k in range(200))
+    with federation.as_role("lead") as http:
+        http.request("POST", "/v1/studies", body=given.to_yaml().encode(), headers={"Content-Type": "application/yaml"})
+        csv = f"glucose,bmi,family,smoker,diabetes\n{rows}".encode()
+        http.request("PUT", "/v1/studies/sugar/public-set", body=csv, headers={"Content-Type": "text/csv"})
+        http.post("/v1/studies/sugar/start")
+    main.settle()
+    end = time.monotonic() + 60
+    while federation.study("sugar")["state"] != "complete" and time.monotonic() < end:
+        branch.settle()
+        time.sleep(0.05)
+    assert federation.study("sugar")["state"] == "complete"
+    ill, well = predict(Models(branch.site).of("sugar"), [RECORD, WELL])
+    assert ill["probability"] > well["probability"]
+
+
+def test_the_steward_is_asked_and_says_yes_or_no(federation, study, api) -> None:
+    branch = federation.hospital("branch", "target", decide="ask")
+    for id in ("one", "two"):
+        federation.start(study(id, method="direct"))
+    branch.drive()
+    asked = approvals.waiting(branch.site)
+    assert [item["state"] for item in asked] == ["waiting", "waiting"]
+    assert {(item["epsilon"], item["dataset"]) for item in asked} == {(2.0, "patients")}
+    with api(branch) as client:
+        for item, approve in zip(asked, (True, False), strict=True):
+            answer = client.post(f"/v1/approvals/{item['task']}", json={"approve": approve, "words": "Not now."})
+            assert answer.status_code == 200
+        late = client.post(f"/v1/approvals/{asked[0]['task']}", json={"approve": False})
+        assert late.status_code == 409
+    branch.settle()
+    states = {item["study"]: federation.study(item["study"])["tasks"][0] for item in asked}
+    assert [states[item["study"]]["state"] for item in asked] == ["done", "declined"]
+    assert "Not now." in states[asked[1]["study"]]["cause"]
+    assert len(branch.lines("reserve")) == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"epsilon_per_study": 1.0}, "epsilon 1 per study"),
+        ({"epsilon_lifetime": 1.0}, "epsilon 1 in all"),
+        ({"minimum_rows": 5000}, "at least 5000 rows"),
+        ({"methods": ("pst-h",)}, "does not run"),
+        ({"studies": ("heart-*",)}, "not on the site's list"),
+    ],
+)
+def test_policy_refuses(federation, study, rules, words) -> None:
+    branch = federation.hospital("branch", "target")
+    branch.policy(decide="approve", **rules)
+    federation.start(study(method="direct"))
+    branch.settle()
+    [task] = federation.study("sugar")["tasks"]
+    assert task["state"] == "declined"
+    assert words in task["cause"]
+    assert branch.lines("reserve") == []
+
+
+def test_a_budget_that_is_too_small_and_data_that_are_not_there(federation, study, api) -> None:
+    branch = federation.hospital("branch", "target", epsilon=1.0)
+    empty = federation.hospital("empty", "target", data=False)
+    federation.start(study(method="direct", targets=("branch", "empty")))
+    branch.settle()
+    empty.settle()
+    causes = {task["party"]: task["cause"] for task in federation.study("sugar")["tasks"]}
+    assert causes["branch"].startswith("budget: Cell 0 of dataset patients")
+    assert causes["empty"].startswith("no-data")
+    assert federation.study("sugar")["state"] == "failed"
+
+
+def test_records_that_do_not_fit_are_the_stewards_business(federation, study, api) -> None:
+    branch = federation.hospital("branch", "target")
+    path = branch.home / "table.csv"
+    good = path.read_text()
+    path.write_text(good.replace(",N,", ",X,", 1))
+    federation.start(study(method="direct"))
+    branch.drive()
+    [held] = approvals.waiting(branch.site)
+    assert held["state"] == "held"
+    assert "table.csv" in held["cause"]
+    runner = branch.runners[-1]
+    runner.beat(branch.tasks()[0])
+    [seen] = federation.study("sugar")["tasks"]
+    assert (seen["state"], seen["note"]) == ("leased", "waiting at the site")
+    assert len(branch.lines("reserve")) == 1  # nothing that the records say decides on the charge
+    path.write_text(good)
+    approvals.answer(branch.site, held["task"], True)
+    branch.settle()
+    assert federation.study("sugar")["state"] == "complete"
+
+
+def test_a_cancelled_study_ends_here_too(federation, study, api) -> None:
+    branch = federation.hospital("branch", "target", decide="ask")
+    federation.start(study(method="direct"))
+    branch.drive()
+    federation.call("lead", "POST", "/v1/studies/sugar/cancel", {"reason": "enough"})
+    branch.runners[-1].beat(branch.tasks()[0])
+    assert branch.tasks()[0].state == "cancelled"
+
+
+def test_a_target_believes_no_key_but_the_sources_own(federation, study, api) -> None:
+    main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target")
+    branch.policy(decide="approve", pinned_keys_only=True)
+    federation.start(study())
+    main.settle()
+    runner = branch.new_runner()
+    runner.take()
+    [task] = branch.tasks()
+    refused = advance(branch.site, runner.coordinator(), task)
+    assert (refused.state, refused.reason) == ("declining", "unfit-inputs")
+
+    find = pins.key_finder(branch.site, runner.coordinator())
+    release = TaskMessage.from_json(task.document).inputs[0]
+    with pytest.raises(Forged):
+        find("main", release.key_id)
+    with write(branch.site.engine) as connection:
+        pins.pin(branch.site, connection, "main", keys.public_text(keys.generate()))
+    with pytest.raises(Forged):
+        find("main", release.key_id)
+    with write(branch.site.engine) as connection:
+        pins.pin(branch.site, connection, "main", keys.public_text(Identity.load(main.site).key))
+    assert release.verify(find("main", release.key_id)).party == "main"
+
+
+def test_keys_rotate(federation, study, api) -> None:
+    branch = federation.hospital("branch", "target")
+    before = Identity.load(branch.site)
+    after = rotate(branch.site)
+    assert before.key_id != after.key_id
+    federation.start(study(method="direct"))
+    branch.settle()
+    assert federation.study("sugar")["state"] == "complete"
+
+
+def test_a_new_version_keeps_cells_and_spend(federation, study, api) -> None:
+    branch = federation.hospital("branch", "target", epsilon=3.0)
+    federation.start(study("one", method="direct"))
+    branch.settle()
+    with api(branch) as client:
+        version = client.post("/v1/datasets/patients/versions", json={}).json()
+        assert (version["version"], version["epsilon_spent"], version["epsilon_left"]) == (2, 2.0, 1.0)
+    federation.start(study("two", method="direct"))
+    branch.settle()
+    assert federation.study("two")["tasks"][0]["cause"].startswith("budget")
+
+
+def test_the_service_works_by_itself(federation, study, api) -> None:
+    """Threads and all: the site's own API answers while a task runs, and the study ends."""
+    branch = federation.hospital("branch", "target", rows=3000)
+    with api(branch, work=True, poll_seconds=1, tick_seconds=0.05) as client:
+        federation.start(study(method="pst-f"))
+        end = time.monotonic() + 60
+        while federation.study("sugar")["state"] != "complete" and time.monotonic() < end:
+            seen = client.get("/v1/status")
+            assert seen.status_code == 200
+        assert federation.study("sugar")["state"] == "complete"
+        assert client.get("/v1/ledger/verify").json()["sound"] is True
+
+
+def test_who_may_ask_what(federation, study, api) -> None:
+    branch = federation.hospital("branch", "target")
+    with api(branch, "clinic") as client:
+        assert client.get("/v1/status").status_code == 403
+        assert client.get("/v1/studies/sugar/evaluation").status_code == 403
+        assert client.get("/v1/studies").status_code == 200
+        assert client.post("/v1/predict", json={"study": "sugar", "record": RECORD}).status_code == 404
+        client.headers["Authorization"] = "Bearer wrong"
+        assert client.get("/v1/studies").status_code == 401
+
+
+def test_a_source_predicts_nothing(serving, tmp_path) -> None:
+    settings = SourceSettings(data_dir=tmp_path / "source", port=0, work=False)
+    with serving(source.create_app(settings), settings) as url:
+        assert httpx.get(f"{url}/v1/status", trust_env=False, timeout=60).status_code == 401
+        assert httpx.get(f"{url}/readyz", trust_env=False, timeout=60).status_code == 200
+        assert "/v1/predict" not in httpx.get(f"{url}/openapi.json", trust_env=False, timeout=60).json()["paths"]
+
+
+def test_bad_questions(federation, study, api) -> None:
+    branch = federation.hospital("branch", "target")
+    federation.start(study(method="direct"))
+    branch.settle()
+    with api(branch) as client:
+        for record, words in (
+            ({"glucose": 5.0}, "no column"),
+            (RECORD | {"smoker": "pipe"}, "pipe"),
+            (RECORD | {"glucose": "high"}, "not a number"),
+        ):
+            answer = client.post("/v1/predict", json={"study": "sugar", "record": record})
+            assert answer.status_code == 422
+            assert words in answer.json()["detail"]
+        missing = client.post("/v1/predict", json={"study": "sugar", "record": RECORD | {"glucose": None}})
+        assert missing.status_code == 200
+        assert client.post("/v1/predict", json={"study": "sugar"}).status_code == 422
+        assert client.post("/v1/predict", json={"study": "sugar", "records": []}).status_code == 422
+    assert np.isfinite(Vault(branch.site).balance("patients").left(range(20)))

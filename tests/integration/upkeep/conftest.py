@@ -1,0 +1,151 @@
+"""Small federations of real processes, the command line beside them, and certificates of all kinds."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from crossward.client import Client
+from crossward.demo.processes import Service
+from crossward.demo.records import DATASET, PERSON, write_csv
+from crossward.ledger import write
+from crossward.privacy.budget import Budget
+from crossward.site import commands
+from crossward.site.policy import Policy
+from crossward.site.site import Site
+from crossward.site.vault import CsvPlace, DataMap, Vault
+from crossward_coordinator import main as coordinator
+from crossward_coordinator.settings import CoordinatorSettings
+from crossward_target.settings import TargetSettings
+
+SMALL = runpy.run_path(str(Path(__file__).parents[2] / "upgrade" / "small.py"))
+
+
+@pytest.fixture(scope="session")
+def small():
+    """Two invented hospitals and studies of them."""
+    return SimpleNamespace(**SMALL)
+
+
+def _crossward(*words, code=0, **environment):
+    command = [sys.executable, "-m", "crossward", *map(str, words)]
+    given = os.environ | {"COLUMNS": "200"} | environment
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + ("" if "--json" in words else done.stderr)
+
+
+@pytest.fixture(scope="session")
+def crossward():
+    """The command line."""
+    return _crossward
+
+
+@pytest.fixture(scope="session")
+def findings():
+    """What `crossward doctor --json` found: verdicts by check."""
+
+    def examined(*words, code=0, **environment):
+        said = json.loads(_crossward("doctor", *words, "--json", code=code, **environment))
+        assert all(set(item) == {"check", "verdict", "found", "fix"} for item in said)
+        assert all(item["fix"] for item in said if item["verdict"] != "ok")
+        return {item["check"]: item for item in said}
+
+    return examined
+
+
+QUICK = {"POLL_SECONDS": "0.2", "TICK_SECONDS": "0.1", "CLAIM_SECONDS": "0.5", "RETRY_SECONDS": "0.1"}
+BRANCH = "branch-1"
+
+
+class Federation:
+    """A coordinator that runs, and a branch hospital that has joined it and waits to be started."""
+
+    def __init__(self, folder):
+        self._running, self.hub, self.home = [], folder / "coordinator", folder / BRANCH
+        self.tokens = dict(coordinator.init(CoordinatorSettings(data_dir=self.hub)).tokens)
+        self.coordinator = self.start("coordinator", self.hub)
+        self.settings = TargetSettings(data_dir=self.home)
+        self.token = commands.init(self.settings)
+        with Client(self.coordinator.url, self.tokens["operator"]) as operator:
+            code = operator.invite(BRANCH, "target")["code"]
+        commands.join_coordinator(self.settings, "target", self.coordinator.url, code)
+        self._connect()
+
+    def _connect(self):
+        records = self.home.parent / "records.csv"
+        write_csv(SMALL["hospitals"]().branches[0], records)
+        site = Site.open(self.settings.database_url, self.home)
+        Vault(site).connect(DATASET, CsvPlace(path=str(records)), DataMap(person=PERSON), Budget.of(5.0))
+        with write(site.engine) as connection:
+            Policy(decide="approve", epsilon_per_study=2.0, epsilon_lifetime=5.0).save(connection)
+        site.close()
+
+    def start(self, role, home):
+        """A service as a process."""
+        self._running.append(Service(role, home))
+        return self._running[-1]
+
+    def stop(self):
+        for service in self._running:
+            service.ask_to_stop()
+        for service in self._running:
+            service.stop()
+
+
+@pytest.fixture
+def federation(tmp_path, monkeypatch):
+    """Nobody waits long for anybody here."""
+    for name, value in (QUICK | {"LEASE_SECONDS": "5", "CLOCK_SECONDS": "0.2"}).items():
+        monkeypatch.setenv(f"CROSSWARD_{name}", value)
+    made = Federation(tmp_path)
+    yield made
+    made.stop()
+
+
+class Authority:
+    """A CA, and certificates by it."""
+
+    def __init__(self, folder):
+        self._folder, self._key = folder, ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"CA {folder.name}")])
+        made = self._builder(self._name, self._key.public_key(), 3650)
+        made = made.add_extension(x509.BasicConstraints(True, None), True).sign(self._key, hashes.SHA256())
+        self.file = folder / "ca.pem"
+        self.file.write_bytes(made.public_bytes(Encoding.PEM))
+
+    def _builder(self, subject, public, days):
+        start = datetime.now(UTC) - timedelta(days=30)
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(public)
+        builder = builder.serial_number(x509.random_serial_number()).not_valid_before(start)
+        return builder.not_valid_after(datetime.now(UTC) + timedelta(days=days, minutes=1))
+
+    def issue(self, name, days=365):
+        """A certificate for localhost or another name: its two files."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        made = self._builder(subject, key.public_key(), days)
+        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+        cert, file = self._folder / f"{name}-{days}.pem", self._folder / f"{name}-{days}.key"
+        cert.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
+        file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        file.chmod(0o600)
+        return {"tls_cert": cert, "tls_key": file}
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory):
+    """Makes CAs."""
+    return lambda: Authority(tmp_path_factory.mktemp("ca"))
