@@ -84,9 +84,13 @@ def test_the_delta_branch_regularises_more(blobs):
 def test_more_epsilon_means_weights_closer_to_the_twin(blobs):
     X, y = blobs
     twin = PLR(BALL, 0.05, NON_PRIVATE).fit(X, y).weights
-    away = [
-        np.mean([np.linalg.norm(PLR(BALL, 0.05, e).fit(X, y).weights - twin) for _ in range(20)]) for e in (0.5, 5, 50)
-    ]
+    randomness = SeededRandomness(0)
+
+    def distance(epsilon):
+        fits = [PLR(BALL, 0.05, epsilon).fit(X, y, randomness=randomness) for _ in range(20)]
+        return np.mean([np.linalg.norm(fit.weights - twin) for fit in fits])
+
+    away = [distance(epsilon) for epsilon in (0.5, 5, 50)]
     assert away[0] > 3 * away[1] > 9 * away[2]
 
 

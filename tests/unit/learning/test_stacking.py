@@ -160,7 +160,7 @@ def test_the_level1_prior_is_the_weighted_vote(scores, intercept):
 
 def test_with_a_heavy_prior_level1_is_the_weighted_vote(blobs):
     X, y = blobs
-    model = PSTF(level0(NON_PRIVATE), LevelOne(NON_PRIVATE, lam=1e4)).fit(X, y)
+    model = PSTF(level0(NON_PRIVATE), LevelOne(NON_PRIVATE, lam=1e4)).fit(X, y, randomness=SeededRandomness(0))
     vote = MARGIN.of(model.level0, X) @ [0.7, 0.3]
     assert np.corrcoef(vote, model.margins(X))[0, 1] > 0.9999
 
@@ -184,13 +184,15 @@ def test_transfer_pulls_each_group_to_its_source(blobs):
 
 def test_several_sources_mix_or_score(blobs):
     X, y = blobs
-    sources = [level0(5.0).fit(X[:200], y[:200]), level0(5.0).fit(X[200:], y[200:])]
+    randomness = SeededRandomness(0)
+    sources = [level0(5.0).fit(X[rows], y[rows], randomness=randomness) for rows in (slice(200), slice(200, None))]
     by_count = PSTH(level0(1.0), LevelOne(1.0), sources).level0.groups[0].pull.towards
     expected = 0.2 * sources[0].groups[0].weights + 0.8 * sources[1].groups[0].weights
     np.testing.assert_allclose(by_count, expected)
     equal = PSTH(level0(1.0), LevelOne(1.0), sources, mix="uniform").level0.groups[0].pull.towards
     np.testing.assert_allclose(equal, (sources[0].groups[0].weights + sources[1].groups[0].weights) / 2)
-    scored = PSTH(level0(NON_PRIVATE), LevelOne(NON_PRIVATE), sources, mix="scores").fit(X, y)
+    learner = PSTH(level0(NON_PRIVATE), LevelOne(NON_PRIVATE), sources, mix="scores")
+    scored = learner.fit(X, y, randomness=randomness)
     assert len(scored.level0) == 6
     assert roc_auc_score(y, scored.margins(X)) > 0.85
 

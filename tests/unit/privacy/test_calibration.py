@@ -284,7 +284,7 @@ def test_too_few_records_for_epsilon_are_refused(epsilon):
 @example(n=48, epsilon=1 / 49)
 @example(n=300 - 1, epsilon=1 / 300)
 def test_the_advice_on_too_few_records_can_be_followed(n, epsilon):
-    assume(n * epsilon < 1)
+    assume(n * epsilon < 1 - 1e-9)  # what is closer is taken for 1: rounding may have made it so
     with pytest.raises(TooFewRecords) as caught:
         check_records(n, epsilon)
     records, raised = re.fullmatch(

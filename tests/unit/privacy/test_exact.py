@@ -182,13 +182,13 @@ def test_a_tiny_scale_is_almost_always_zero():
 )
 def test_any_rational_scale_has_its_chance_of_zero_and_its_median(scale, seed):
     source = SeededRandomness(seed)
-    drawn = [discrete_laplace(scale, source) for _ in range(150)]
+    drawn = [discrete_laplace(scale, source) for _ in range(250)]
     assert all(type(value) is int for value in drawn)
     zero = math.tanh(1 / (2 * float(scale)))
-    assert stats.binomtest(drawn.count(0), len(drawn), zero).pvalue > 1e-7
+    assert stats.binomtest(drawn.count(0), len(drawn), zero).pvalue > 1e-10  # for any seed that may be tried
     middle = math.ceil(scale * Fraction(7, 10))  # P(|v| < m) = 1 - 2 e^(-m/scale) / (1 + e^(-1/scale))
     inside = 1 - 2 * math.exp(-middle / scale) / (1 + math.exp(-1 / scale))
-    assert stats.binomtest(sum(abs(v) < middle for v in drawn), len(drawn), inside).pvalue > 1e-7
+    assert stats.binomtest(sum(abs(v) < middle for v in drawn), len(drawn), inside).pvalue > 1e-10
 
 
 @pytest.mark.parametrize("scale", [Fraction(0), Fraction(-1), Fraction(-1, 10**20)])
