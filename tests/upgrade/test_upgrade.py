@@ -7,6 +7,7 @@ import json
 import runpy
 import sqlite3
 import tarfile
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -33,6 +34,8 @@ SMALL = runpy.run_path(str(HERE / "small.py"))
 POSTGRES = runpy.run_path(str(HERE.parent / "postgres.py"))
 PROGRAMS = POSTGRES["programs"]()
 SITES = {"main": "source", "branch-1": "target"}
+# A study that was under way has days left, as it had when it was frozen: however long ago that was.
+LATER = "UPDATE {} SET deadline = {} WHERE deadline IS NOT NULL"
 
 
 def settings_of(role, home, **given):
@@ -99,6 +102,7 @@ def coordinator_of(frozen, way, tmp_path, start):
     kind, bring, request = way
     home, given = tmp_path / "coordinator", {}
     bring(frozen, "coordinator", home)
+    end = time.time() + 7 * 86_400
     if kind == "postgresql":
         url = request.getfixturevalue("postgresql")
         name = f"upgraded_{frozen.name.replace('.', '_')}"
@@ -107,6 +111,10 @@ def coordinator_of(frozen, way, tmp_path, start):
         given["database_url"] = url.replace("/postgres?", f"/{name}?")
         with psycopg.connect(given["database_url"], autocommit=True) as database:
             database.execute(gzip.decompress((frozen / "coordinator.sql.gz").read_bytes()))
+            database.execute(LATER.format("public.studies", end))  # the dump has emptied the search path
+    else:
+        with closing(sqlite3.connect(home / "coordinator.sqlite3")) as database, database:
+            database.execute(LATER.format("studies", end))
     assert coordinator.init(settings_of("coordinator", home, **given)).tokens == {}  # it was there already
     return start("coordinator", home, **{f"CROSSWARD_{name.upper()}": value for name, value in given.items()})
 
