@@ -46,7 +46,8 @@ _INPUT = re.compile(
     rf'cw=(?P<params>{re.escape(_COVERED)};created=(?P<created>[0-9]{{1,12}});nonce="(?P<nonce>[A-Za-z0-9_-]{{16,64}})"'
     rf';keyid="(?P<party>{PARTY})/(?P<key_id>[0-9a-f]{{16}})";alg="ed25519")'
 )
-_SIGNATURE = re.compile(r"cw=:([A-Za-z0-9+/]{86}==):")
+# Of the last character two bits count; the other four are zero, or one signature would have sixteen spellings.
+_SIGNATURE = re.compile(r"cw=:([A-Za-z0-9+/]{85}[AQgw]==):")
 _DIGEST = re.compile(r"sha-256=:[A-Za-z0-9+/]{43}=:")
 _RESIGN = "Sign the request as it is sent; a proxy on the way must not change path, query or body."
 

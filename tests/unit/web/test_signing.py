@@ -92,15 +92,18 @@ def test_any_changed_component_is_refused(method, path, query, body, data):
             )
 
 
-@given(st.sampled_from(["signature", "signature-input", "content-digest"]), st.data())
-def test_any_changed_character_of_a_header_is_refused(name, data):
+@pytest.mark.parametrize("name", ["signature", "signature-input", "content-digest"])
+def test_any_changed_character_of_a_header_is_refused(name):
+    """Every character, changed to every other: the rare ones are where a lenient reader takes two spellings for one."""
     request = signed()
     value = request["headers"][name]
-    at = data.draw(st.integers(0, len(value) - 1))
-    char = data.draw(st.characters(min_codepoint=32, max_codepoint=126).filter(lambda c: c != value[at]))
-    changed = value[:at] + char + value[at + 1 :]
-    with pytest.raises((WrongSignature, UnknownParty)):
-        verify({**request, "headers": {**request["headers"], name: changed}})
+    for at in range(len(value)):
+        for char in map(chr, range(32, 127)):
+            changed = value[:at] + char + value[at + 1 :]
+            if changed == value:
+                continue
+            with pytest.raises((WrongSignature, UnknownParty)):
+                verify({**request, "headers": {**request["headers"], name: changed}})
 
 
 @pytest.mark.parametrize("suffix", ["\n", " ", ", b=()", ';tag="x"'])
