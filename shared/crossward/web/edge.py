@@ -152,10 +152,16 @@ class _Exchange:
                 headers.setdefault(name, value)
             if self._scope["scheme"] == "https":
                 headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+            if self._is_head_only(headers):
+                self.report()
         self.sent += len(message.get("body", b""))
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self.report()
         await self._send(message)
+
+    def _is_head_only(self, headers: MutableHeaders) -> bool:
+        """Whether the caller has the whole answer once it has the head."""
+        return self.status in (204, 304) or self._scope["method"] == "HEAD" or headers.get("content-length") == "0"
 
     def report(self) -> None:
         """Count and log this exchange, once: before its last byte leaves, or where it broke off."""

@@ -1,5 +1,6 @@
 """What holds for every request of every service, seen from outside."""
 
+import asyncio
 import json
 import logging
 import threading
@@ -10,8 +11,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from crossward.web.app import Check, new_app
-from crossward.web.edge import Limits
+from crossward.web.edge import Edge, Limits
 from crossward.web.logs import JsonLines
+from crossward.web.metrics import RequestMetrics
 
 
 class Score(BaseModel):
@@ -147,6 +149,27 @@ def test_metrics_count_by_template_never_by_path(serve, http):
     assert 'method="other"' in text
     assert "patient" not in text  # a word, not digits: a duration in seconds may hold any digits
     assert "echo" not in http.get(other + "/metrics").text  # each app counts for itself
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "length"), [("POST", 204, None), ("HEAD", 200, b"7"), ("GET", 200, b"0"), ("GET", 200, b"7")]
+)
+def test_an_answer_is_counted_before_its_last_byte_leaves(method, status, length):
+    """One without a body is whole when its head has come: it is counted before that, and any other after it."""
+    metrics, counted = RequestMetrics(), []
+
+    async def answer(scope, receive, send):
+        headers = [(b"content-length", length)] if length else []
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if method != "GET" or length == b"0" else b"seven b"})
+
+    async def leave(message):
+        counted.append(b"crossward_requests_total{" in metrics.exposition())
+
+    scope = {"type": "http", "method": method, "path": "/", "scheme": "http", "headers": []}
+    asyncio.run(Edge(answer, limits=Limits(), metrics=metrics)(scope, None, leave))
+    assert counted == [length != b"7" or method == "HEAD", True]
+    assert f'status="{status}"}} 1.0'.encode() in metrics.exposition()
 
 
 def test_the_access_log_is_one_json_line_without_secrets(serve, http, caplog):
