@@ -18,11 +18,11 @@ def running(app, **settings):
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(120)
         yield address(listener, given)
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(120)
         listener.close()
         assert not thread.is_alive()
 
@@ -44,5 +44,5 @@ def serve_all():
 @pytest.fixture
 def http():
     """A plain client that knows nothing of ours."""
-    with httpx.Client(trust_env=False, timeout=10) as client:
+    with httpx.Client(trust_env=False, timeout=120) as client:
         yield client

@@ -1,5 +1,6 @@
 """Serving as an operator meets it: a process, a ready line, signals, and refusals before anything listens."""
 
+import asyncio.constants
 import json
 import signal
 import socket
@@ -19,6 +20,7 @@ from crossward.web.settings import ServiceSettings
 
 PROGRAM = """
 import time
+from pathlib import Path
 from crossward.web.app import new_app
 from crossward.web.serve import run
 from crossward.web.settings import ServiceSettings
@@ -27,12 +29,15 @@ app = new_app("crossward test", "1", local=False)
 
 @app.get("/slow")
 def slow() -> str:
-    time.sleep(1)
+    Path("slow").touch()
+    app.state.stopping.wait(120)
+    time.sleep(0.5)
     return "finished"
 
 @app.get("/poll")
 def poll() -> str:
-    return "stopping" if app.state.stopping.wait(30) else "nothing"
+    Path("poll").touch()
+    return "stopping" if app.state.stopping.wait(120) else "nothing"
 
 run(app, ServiceSettings.load(port=0))
 print("after")
@@ -49,23 +54,26 @@ def process(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_process_says_where_finishes_its_requests_and_ends_well(process, number):
+def test_a_process_says_where_finishes_its_requests_and_ends_well(process, number, tmp_path):
     line = process.stdout.readline()
     assert line.startswith("crossward test ready on http://127.0.0.1:")
     answers = {}
 
     def ask(path):
         with HttpClient(line.split()[-1]) as client:
-            answers[path] = client.get(path, wait=30).json()
+            answers[path] = client.get(path, wait=120).json()
 
     threads = [threading.Thread(target=ask, args=(path,)) for path in ("/slow", "/poll")]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
+    end = time.monotonic() + 120
+    while not all((tmp_path / path).exists() for path in ("slow", "poll")):  # both are under way
+        assert time.monotonic() < end
+        time.sleep(0.02)
     process.send_signal(number)
     for thread in threads:
-        thread.join(10)
-    rest, log = process.communicate(timeout=10)
+        thread.join(120)
+    rest, log = process.communicate(timeout=120)
     assert answers == {"/slow": "finished", "/poll": "stopping"}
     assert process.returncode == 0
     assert rest == "after\n"  # nothing else was printed
@@ -73,19 +81,20 @@ def test_a_process_says_where_finishes_its_requests_and_ends_well(process, numbe
     assert {each.get("route") for each in lines} >= {"/slow", "/poll"}
 
 
-def test_a_caller_that_keeps_its_connection_keeps_no_server_from_stopping(tmp_path):
+def test_a_caller_that_keeps_its_connection_keeps_no_server_from_stopping(tmp_path, monkeypatch):
     """In order, TLS ends when the caller has answered; one with a pool of connections does not listen."""
+    monkeypatch.setattr(asyncio.constants, "SSL_SHUTDOWN_TIMEOUT", 600.0)  # so long would asyncio wait; else it is 30
     Authority.open(tmp_path).serve(tmp_path, ["127.0.0.1"])
     tls = {"tls_cert": tmp_path / "cert.pem", "tls_key": tmp_path / "key.pem"}
     settings, ready = ServiceSettings(port=0, shutdown_seconds=600, **tls), threading.Event()
     server, listener = new_server(new_app("Test", "1", local=False), settings, lambda line: ready.set())
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(120)
     with listener, HttpClient(address(listener, settings), ca=tmp_path / "ca.pem") as client:
         client.get("/healthz")
         server.should_exit = True
-        thread.join(20)  # asyncio would wait for 30 s
+        thread.join(120)
         assert not thread.is_alive()
 
 

@@ -87,7 +87,7 @@ def test_the_answer_leaves_after_the_commit(serve, http):
     @contextmanager
     def slow(request: Request):
         yield "session"
-        assert let.wait(5)
+        assert let.wait(120)
         committed.set()
 
     app = new_app("Slow", "1", local=False)

@@ -38,7 +38,7 @@ def create(settings):
 
     @app.get("/poll")
     def poll() -> str:
-        return "stopping" if app.state.stopping.wait(30) else "nothing"
+        return "stopping" if app.state.stopping.wait(120) else "nothing"
 
     return app
 
@@ -77,7 +77,9 @@ def service(tmp_path):
 
 def get(service, path):
     """Ask on a connection of its own: which worker answers is the kernel's choice."""
-    with HttpClient(service.url) as client:
+    with HttpClient(
+        service.url, timeout=120
+    ) as client:  # asked twice it would count twice: a new worker takes its time
         return client.get(path)
 
 
@@ -105,8 +107,8 @@ def count(service, name):
 
 
 def settle(service, name, number):
-    """Wait for a count: a request is counted when it is over, a moment after its answer has arrived."""
-    end = time.monotonic() + 30
+    """Wait for a count."""
+    end = time.monotonic() + 120
     while count(service, name) < number and time.monotonic() < end:
         time.sleep(0.05)
 
@@ -144,7 +146,7 @@ def test_a_stop_ends_every_worker_well(service):
     with HttpClient(service.url, retry=NEVER) as client:
         client.get("/pid")
         service.send_signal(signal.SIGTERM)
-        rest, log = service.communicate(timeout=30)
+        rest, log = service.communicate(timeout=120)
     assert service.returncode == 0
     assert rest == "after\n"
     stopped = [json.loads(line) for line in log.splitlines() if "Finished server process" in line]
@@ -154,8 +156,8 @@ def test_a_stop_ends_every_worker_well(service):
 def test_workers_do_not_outlive_their_parent(service):
     workers = pids(service)
     service.kill()
-    service.wait(10)
-    end = time.monotonic() + 30
+    service.wait(120)
+    end = time.monotonic() + 120
     while any(_alive(pid) for pid in workers) and time.monotonic() < end:
         time.sleep(0.1)
     assert not any(_alive(pid) for pid in workers)
@@ -163,7 +165,7 @@ def test_workers_do_not_outlive_their_parent(service):
 
 def test_a_service_whose_workers_cannot_start_says_so_and_ends(tmp_path):
     with serving(tmp_path, CROSSWARD_LOG_LEVEL="ERROR") as started:
-        out, log = started.communicate(timeout=60)
+        out, log = started.communicate(timeout=120)
     assert started.returncode != 0
     assert out == ""
     assert "this worker cannot start" in log
