@@ -101,6 +101,8 @@ class Runner:
         """The line to the coordinator, once the site has joined; a new one when its key has changed."""
         identity = Identity.load(self.site)
         with self._lock:
+            if self._stopping.is_set():  # nobody would close a line that is made now
+                raise NotReady("This site's worker is stopping.", "Ask again once the site runs.")
             if not self._lines or self._lines[-1].identity.key_id != identity.key_id:
                 self._lines.append(Coordinator(identity, self._link, Retry(attempts=2, longest=2.0)))
             return self._lines[-1]

@@ -172,6 +172,9 @@ class HttpClient:
             yield response
         finally:
             response.close()
+            # Closed by another thread meanwhile, the pool has forgotten a connection that was made since.
+            if self._http.is_closed and (stream := response.extensions.get("network_stream")) is not None:
+                stream.close()
 
     def _answer(self, response: httpx.Response) -> Answer:
         """The whole answer, if it is one; else the error it stands for."""

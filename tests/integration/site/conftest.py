@@ -108,7 +108,7 @@ class Hospital:
         while task.state != state:
             task = advance(self.site, runner.coordinator(), task)
 
-    def settle(self, seconds: float = 60.0) -> None:
+    def settle(self, seconds: float = 300.0) -> None:
         """Work until nothing is open here; a dead worker's claim runs out in between."""
         end = time.monotonic() + seconds
         while True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,6 +19,13 @@ CHECKS = [content_type_conformance, response_schema_conformance]
 
 @pytest.fixture(scope="module")
 def described(serving, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+            patch.delenv(name)  # nothing here leaves this machine
+        yield from opened(serving, tmp_path_factory)
+
+
+def opened(serving, tmp_path_factory):
     folder = tmp_path_factory.mktemp("target")
     chosen = TargetSettings(data_dir=folder, port=0, work=False)
     site = Site.open(chosen.database_url, folder)

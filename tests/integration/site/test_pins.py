@@ -32,7 +32,8 @@ def steward(serving):
 
 
 def crossward(*arguments: str, token: str, url: str) -> str:
-    done = CliRunner().invoke(commands, ["site", *arguments, "--site", url], env={"CROSSWARD_SITE_TOKEN": token})
+    environment = {"CROSSWARD_SITE_TOKEN": token, "COLUMNS": "200"}  # however wide the terminal of the tests is
+    done = CliRunner().invoke(commands, ["site", *arguments, "--site", url], env=environment)
     assert done.exit_code == 0, done.output
     return done.output
 

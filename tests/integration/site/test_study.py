@@ -94,7 +94,8 @@ def test_evaluation_stays_free_and_an_auc_is_paid_once(federation, study, api) -
         paid = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0}).json()
         again = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0}).json()
         assert paid == again
-        assert abs(paid["auc"] - local["auc"]) < 6 * paid["deviation"] + 1e-9
+        # Its noise is Laplace's: beyond 12 deviations it lies with probability exp(-12 sqrt 2), 4 in 10^8.
+        assert abs(paid["auc"] - local["auc"]) < 12 * paid["deviation"]
         assert client.get("/v1/studies/sugar/evaluation").json()["released"] == [paid]
         kinds = [line["kind"] for line in client.get("/v1/ledger").json()["lines"]]
         assert kinds == ["open", "reserve", "release", "reserve", "release"]
@@ -107,7 +108,7 @@ def test_evaluation_stays_free_and_an_auc_is_paid_once(federation, study, api) -
 
 @pytest.mark.parametrize("method", ["sourced", "boosted", "simcomb"])
 def test_other_methods(federation, study, method: str) -> None:
-    _, branch = run(federation, study(method=method))
+    _, branch = run(federation, study(method=method, epsilon=5.0))  # at 5 noise turns no two such patients around
     assert federation.study("sugar")["state"] == "complete"
     pays = method == "simcomb"
     assert len(branch.lines("reserve")) == pays
@@ -119,7 +120,7 @@ def test_other_methods(federation, study, method: str) -> None:
 
 def test_the_coordinators_aggregate_is_verified_with_its_own_key(federation, study) -> None:
     main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target")
-    given = study(method={"name": "feature", "public_set": "survey"})
+    given = study(method={"name": "feature", "public_set": "survey"}, epsilon=5.0)
     rows = "".join(f"{4 + k % 8},{18 + k % 20},{k % 2 == 0},never,{k % 8 > 3}\n" for k in range(200))
     with federation.as_role("lead") as http:
         http.request("POST", "/v1/studies", body=given.to_yaml().encode(), headers={"Content-Type": "application/yaml"})
@@ -127,7 +128,7 @@ def test_the_coordinators_aggregate_is_verified_with_its_own_key(federation, stu
         http.request("PUT", "/v1/studies/sugar/public-set", body=csv, headers={"Content-Type": "text/csv"})
         http.post("/v1/studies/sugar/start")
     main.settle()
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while federation.study("sugar")["state"] != "complete" and time.monotonic() < end:
         branch.settle()
         time.sleep(0.05)
@@ -271,10 +272,11 @@ def test_the_service_works_by_itself(federation, study, api) -> None:
     branch = federation.hospital("branch", "target", rows=3000)
     with api(branch, work=True, poll_seconds=1, tick_seconds=0.05) as client:
         federation.start(study(method="pst-f"))
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while federation.study("sugar")["state"] != "complete" and time.monotonic() < end:
             seen = client.get("/v1/status")
             assert seen.status_code == 200
+            time.sleep(0.01)  # the work is done in this process too
         assert federation.study("sugar")["state"] == "complete"
         assert client.get("/v1/ledger/verify").json()["sound"] is True
 
