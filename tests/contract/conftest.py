@@ -34,7 +34,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/ledger.db" if request.param == "sqlite" else request.getfixturevalue("postgresql")
     metadata = MetaData()
     tables(metadata)
-    engine = connect(url)
+    engine = connect(url, patience=120)
     try:
         with write(engine) as connection:
             metadata.drop_all(connection)
@@ -46,7 +46,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
-    engine = connect(url, patience=20)
+    engine = connect(url, patience=120)
     yield engine
     engine.dispose()
 

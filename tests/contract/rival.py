@@ -18,7 +18,8 @@ ZEROS = "0" * 64
 
 def main(url: str, name: str, budget: int, cost: int) -> None:
     ledger = SqlLedger(tables(MetaData()), "site-a")
-    engine = connect(url, patience=60)
+    # SQLite does not queue: who looks at the wrong moments waits long, where commits are slow.
+    engine = connect(url, patience=600)
     with read(engine) as connection:
         ledger.head(connection)
     print("ready", flush=True)

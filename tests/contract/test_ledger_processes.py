@@ -41,7 +41,7 @@ def open_budget(engine: Engine, ledger: SqlLedger, nano: int) -> None:
 def test_processes_that_race_for_one_budget_never_overspend_it(url, engine, ledger):
     """They meet on a ledger without a head to lock: one of them opens the budget, and all spend it."""
     rivals = start(url, ["red", "blue"], budget=100 * 7 + 6, cost=7)  # room for 100 and not one more
-    answers = [rival.communicate(timeout=50)[0].split() for rival in rivals]
+    answers = [rival.communicate(timeout=500)[0].split() for rival in rivals]
     assert [rival.returncode for rival in rivals] == [0, 0]
     with read(engine) as connection:
         verified = ledger.verify(connection)
@@ -58,7 +58,7 @@ def test_processes_killed_while_they_append_leave_a_ledger_that_holds(url, engin
         confirmed += [victim.stdout.readline().strip() for _ in range(5 + 3 * number)]
         victim.kill()
         confirmed += victim.stdout.read().split("\n")[:-1]  # what follows the last line break was cut
-        victim.communicate(timeout=20)
+        victim.communicate(timeout=120)
     with write(engine) as connection:  # whatever a victim held is free again
         lines = [line.hash for line in ledger.lines(connection, after=1)]
     with read(engine) as connection:
