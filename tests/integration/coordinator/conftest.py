@@ -29,6 +29,7 @@ from crossward.web import client
 from crossward.web.client import HttpClient, Token
 from crossward.web.retry import NEVER
 from crossward.web.serve import address, new_server
+from crossward_coordinator import app as coordinator_app
 from crossward_coordinator.app import create_app
 from crossward_coordinator.main import init
 from crossward_coordinator.settings import CoordinatorSettings
@@ -38,6 +39,10 @@ HERE = Path(__file__).parent
 POSTGRES = runpy.run_path(str(HERE.parents[1] / "postgres.py"))
 PROGRAMS = POSTGRES["programs"]()
 QUICK = {"poll_seconds": 0.02, "clock_seconds": 0.05, "backoff_seconds": 0.01, "shutdown_seconds": 2}
+# However slow a machine is, no lease ends and no poll gives up unless a test says so.
+PATIENT = {"lease_seconds": 3600.0, "longest_wait": 120.0}
+LOCK_SECONDS = 100.0
+TRUST = functools.cache(client._trust)
 
 
 def _load(name):
@@ -51,12 +56,16 @@ def _load(name):
 FakeSite = _load("fake_site").FakeSite
 
 
-@pytest.fixture(scope="session", autouse=True)
-def trust_once():
+@pytest.fixture(autouse=True)
+def trust_once(monkeypatch):
     """To read the system's certificates takes longer than a request, and loopback needs none."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "_trust", functools.cache(client._trust))
-        yield
+    monkeypatch.setattr(client, "_trust", TRUST)
+
+
+@pytest.fixture(autouse=True)
+def wait_for_locks(monkeypatch):
+    """Writers on a slow disk take their turns, however long: a lock is missed only if nobody gives it back."""
+    monkeypatch.setattr(coordinator_app, "connect", functools.partial(connect, patience=LOCK_SECONDS))
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +99,7 @@ class World:
     """One database, any number of coordinators over it, and the people and sites that talk to them."""
 
     def __init__(self, database_url, folder, stack, federation, **settings):
-        self.settings = {"data_dir": folder, "database_url": database_url, "port": 0, **QUICK, **settings}
+        self.settings = {"data_dir": folder, "database_url": database_url, "port": 0, **QUICK, **PATIENT, **settings}
         self.made = init(CoordinatorSettings(**self.settings))
         self._stack, self._federation = stack, federation
         self.sites, self._people = {}, {}
@@ -111,7 +120,7 @@ class World:
     def person(self, role):
         """A client with the role's token."""
         if (self.url, role) not in self._people:
-            made = HttpClient(self.url, auth=Token(self.made.tokens[role]), retry=NEVER)
+            made = HttpClient(self.url, auth=Token(self.made.tokens[role]), timeout=120, retry=NEVER)
             self._people[self.url, role] = self._stack.enter_context(made)
         return self._people[self.url, role]
 
@@ -160,7 +169,7 @@ class World:
 
     def change(self, statement):
         """Write to the database behind the coordinator's back: tests make time pass, they do not wait for it."""
-        engine = connect(self.settings["database_url"])
+        engine = connect(self.settings["database_url"], patience=LOCK_SECONDS)
         with write(engine) as connection:
             connection.execute(statement)
         engine.dispose()
@@ -171,7 +180,7 @@ class World:
     def expire_leases(self):
         self.change(update(tasks).where(tasks.c.state == "leased").values(lease_until=time.time()))
 
-    def until(self, study, *states, seconds=60.0):
+    def until(self, study, *states, seconds=180.0):
         """Wait until a study is in one of the states."""
         end = time.monotonic() + seconds
         while (shown := self.show(study))["state"] not in states:
@@ -239,7 +248,8 @@ class Zygote:
             text=True,
         )
         self._log = []
-        threading.Thread(target=lambda: self._log.extend(self._process.stderr), daemon=True).start()
+        self._reader = threading.Thread(target=lambda: self._log.extend(self._process.stderr), daemon=True)
+        self._reader.start()
         assert self._line() == "ready to fork"
 
     def _line(self):
@@ -266,7 +276,8 @@ class Zygote:
 
     def close(self):
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(120)
+        self._reader.join(120)
         self._process.stdout.close()
         self._process.stderr.close()
 

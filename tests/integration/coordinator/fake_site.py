@@ -50,7 +50,8 @@ class FakeSite:
 
     def _client(self, url, key):
         if (url, key) not in self._clients:
-            self._clients[url, key] = HttpClient(url, auth=Signer(self.name, keys.key_id(key), key), retry=NEVER)
+            signer = Signer(self.name, keys.key_id(key), key)
+            self._clients[url, key] = HttpClient(url, auth=signer, timeout=120, retry=NEVER)
         return self._clients[url, key]
 
     def close(self):
@@ -70,7 +71,7 @@ class FakeSite:
         message = DeclineMessage(task=task.id, reason=reason, text=text)
         return self.call("POST", f"/v1/tasks/{task.id}/decline", body=message.canonical())
 
-    def work(self, wait=30.0):
+    def work(self, wait=120.0):
         """Take a task, do it, publish it."""
         task = self.next(wait)
         assert task is not None, f"no task for {self.name}"

@@ -2,11 +2,12 @@
 
 import re
 import time
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import select
 
-from crossward.errors import Conflict, NotNext, PartyStopped
+from crossward.errors import Conflict, NotNext, PartyStopped, Unreachable
 from crossward.ledger import Line, OpenBody, connect, read, write
 from crossward.ledger.rules import Replay
 from crossward_coordinator.tables import ledger, tasks
@@ -60,7 +61,7 @@ def test_killed_after_it_granted_a_lease(world_of, url, zygote, dies):
         site.next(url=address)
     world.expire_leases()
     with world.serving():
-        task = site.next(wait=30)
+        task = site.next(wait=120)
         assert task.attempt == 2
         site.publish(site.result(task))
         assert world.show(study)["state"] == "complete"
@@ -84,8 +85,8 @@ def test_killed_before_it_stored_the_aggregate(world_of, url, zygote, federation
         world.start(study)
         task = main.next()
         result = main.result(task)
-    with zygote.coordinator(world.settings, crash_at="aggregate-computed") as address:
-        main.publish(result, url=address)  # the clock then aggregates, and dies
+    with zygote.coordinator(world.settings, crash_at="aggregate-computed") as address, suppress(Unreachable):
+        main.publish(result, url=address)  # the clock then aggregates and dies, perhaps before the answer is out
     world.expire_leases()
     with world.serving():
         target.work()
@@ -111,7 +112,7 @@ def test_a_lease_expires_and_the_task_is_given_again(world_of, url):
     first = site.next()
     assert site.next() is None
     world.expire_leases()
-    second = site.next(wait=30)
+    second = site.next(wait=120)
     assert (second.id, second.attempt) == (first.id, 2)
     with pytest.raises(Conflict):
         site.heartbeat(first)
@@ -134,7 +135,7 @@ def test_heartbeats_keep_a_lease(world_of, sqlite_url):
             kept = connection.execute(select(tasks.c.state, tasks.c.lease_until, tasks.c.attempt)).one()
         engine.dispose()
         assert (kept.state, kept.attempt) == ("leased", 1)
-        assert kept.lease_until >= began + 60
+        assert kept.lease_until >= began + world.settings["lease_seconds"]
     assert site.next() is None
 
 
@@ -143,7 +144,7 @@ def test_after_so_many_attempts_a_task_has_failed(world_of, url):
     study = world.begin(method="direct")
     site = world.sites["branch-1"]
     for attempt in (1, 2):
-        assert site.next(wait=30).attempt == attempt
+        assert site.next(wait=120).attempt == attempt
         world.expire_leases()
     shown = world.until(study, "failed")
     assert "2 leases ended without a result" in shown["cause"]
@@ -283,7 +284,7 @@ def test_a_stale_backup_stops_its_party(world):
     world.ask("operator", "POST", "/parties/main/reconcile")
     site.results.clear()
     site.confirmed = len(site.lines)
-    site.publish(site.result(site.next(wait=5)))
+    site.publish(site.result(site.next(wait=120)))
     assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 5
 
 

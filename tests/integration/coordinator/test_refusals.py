@@ -63,7 +63,7 @@ def post(database, tmp_path):
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     assert ready.wait(120)
-    with httpx.Client(base_url=address(listener, settings), trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=address(listener, settings), trust_env=False, timeout=120) as client:
 
         def send(**ward):
             body = json.dumps(WARD | {"name": "south"} | ward)  # in ASCII, which can spell half a character

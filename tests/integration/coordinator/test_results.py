@@ -366,7 +366,7 @@ def test_a_source_that_paid_and_fell_silent_is_given_its_task_again(world_of, ur
     site.send_lines(site.lines[:2])
     world.sites["main"].work()
     world.expire_leases()
-    again = site.next(wait=30)
+    again = site.next(wait=120)
     assert again.id == result.task
     site.publish(result)
     assert task_of(world, study, "west")["state"] == "late"
@@ -397,7 +397,7 @@ def test_heartbeats_of_another_attempt(about):
         "state": "leased",
         "cancelled": False,
         "cause": "",
-        "lease_seconds": 60.0,
+        "lease_seconds": world.settings["lease_seconds"],
     }
     shown = world.ask("lead", "GET", "/studies/demo").json()["tasks"][0]
     assert shown["progress"] == 0.35

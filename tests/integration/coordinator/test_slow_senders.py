@@ -23,7 +23,7 @@ class Trickle:
 
     def __init__(self, url, path, headers, body, method="POST"):
         place = urlsplit(url)
-        self._socket = socket.create_connection((place.hostname, place.port), timeout=60)
+        self._socket = socket.create_connection((place.hostname, place.port), timeout=120)
         head = {"Host": place.netloc, "Content-Length": str(len(body)), "Connection": "close", **headers}
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
         self._socket.sendall("\r\n".join(lines).encode() + body[: len(body) // 2])
@@ -139,7 +139,7 @@ def test_what_takes_long_to_read_keeps_nobody_waiting(what, small, monkeypatch):
     with ThreadPoolExecutor(1) as pool:
         sent = pool.submit(send, small)
         try:
-            assert gate.entered.wait(60)
+            assert gate.entered.wait(110)
             assert west.next() is None  # spends a nonce
             small.ask("operator", "POST", "/parties/invites", body={"party": "east", "role": "source"})
         finally:
