@@ -23,6 +23,8 @@ PAGE = 1000  # a page at a time: an open cursor would outlive a reader who stops
 
 def stored_line(row: Any, number: int) -> Line:
     """The line in a row, or `ChainBroken` at this number: every column must be what the line's own bytes say."""
+    if not isinstance(row.body, str):  # a damaged SQLite file may hold a number where text was, or nothing
+        raise broken(number, "its body is not JSON.")
     try:
         line = Line(row.sequence, row.previous, row.time, body_of(row.kind, json.loads(row.body)))
     except Malformed as error:

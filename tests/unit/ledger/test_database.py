@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ from sqlalchemy import Engine, MetaData, exc, text
 
 from crossward.errors import ChainBroken, InvalidSetting, StorageBusy, StorageFailed
 from crossward.ledger import OpenBody, ReserveBody, SqlLedger, connect, read, tables, write
+from crossward.ledger.book import stored_line
 from crossward.ledger.database import storage
 
 ZEROS = "0" * 64
@@ -211,6 +213,13 @@ def test_a_flipped_byte_of_the_file_never_passes_as_another_history(engine, ledg
         for path in tmp_path.glob("hit.db*"):
             path.unlink()
     assert noticed > 10
+
+
+@pytest.mark.parametrize("body", [None, 5, 0.5, b"\xff", "", "[1"])
+def test_a_body_that_damage_left_no_text_in_breaks_the_chain(body):
+    row = SimpleNamespace(sequence=1, previous=ZEROS, kind="open", subject="data", time=0, body=body, hash=ZEROS)
+    with pytest.raises(ChainBroken, match=r"^Line 1: its body is not JSON\."):
+        stored_line(row, 1)
 
 
 def test_too_few_connections_are_busy_too():
