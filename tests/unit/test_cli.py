@@ -1,6 +1,7 @@
 """The command line as its users meet it: tables, JSON, exit codes, errors."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,19 @@ from crossward.study import example
 from crossward.version import __version__
 
 CROSSWARD = Path(sys.executable).with_name("crossward")
+# What would put colours between the words, or break lines elsewhere, wherever they are printed.
+SHOWN = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TERMINAL_WIDTH")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in SHOWN} | {"COLUMNS": "80"}
+
+
+def run(*arguments):
+    return subprocess.run(
+        [CROSSWARD, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 def crossward(*arguments, code=0):
-    done = subprocess.run([CROSSWARD, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    done = run(*arguments)
     assert done.returncode == code, done.stderr
     return done
 
@@ -25,7 +35,7 @@ def test_version():
 
 
 def test_without_arguments_it_helps():
-    done = subprocess.run([CROSSWARD], capture_output=True, text=True, timeout=60, check=False)
+    done = run()
     assert "demo" in done.stdout + done.stderr
     assert "audit" in done.stdout + done.stderr
 
@@ -106,7 +116,7 @@ def test_an_exported_ledger_is_verified_offline_to_the_byte(tmp_path):
 
 def test_the_program_starts_without_loading_the_heavy_libraries():
     code = "import sys, crossward.cli.main; print([m for m in ('sklearn', 'scipy', 'numpy') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -17,6 +17,9 @@ from crossward.demo.story import ALONE, TOGETHER, run, studies
 from crossward.errors import AccessRefused, BudgetExceeded, CrosswardError, NotFound
 from crossward.ledger import first_difference, verify
 
+COLOURED = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE")
+"""What would put colours between the words, wherever they are printed."""
+
 
 @pytest.fixture(scope="module")
 def story(federation):
@@ -30,7 +33,7 @@ def story(federation):
 
 
 def crossward(federation, *arguments, role="lead", site=None, code=0):
-    environment = os.environ | {
+    environment = {name: value for name, value in os.environ.items() if name not in COLOURED} | {
         "CROSSWARD_COORDINATOR": federation.coordinator.url,
         "CROSSWARD_TOKEN": federation.tokens[role],
         "COLUMNS": "160",
@@ -38,7 +41,7 @@ def crossward(federation, *arguments, role="lead", site=None, code=0):
     if site is not None:
         environment |= {"CROSSWARD_SITE": site.service.url, "CROSSWARD_SITE_TOKEN": site.token}
     command = [sys.executable, "-m", "crossward", *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout if code == 0 else done.stderr
 

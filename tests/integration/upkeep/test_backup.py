@@ -9,6 +9,7 @@ import os
 import sqlite3
 import tarfile
 import threading
+import time
 from contextlib import closing
 
 import pytest
@@ -65,20 +66,21 @@ def manifest(file, **changes):
 
 
 def test_a_backup_while_others_write_is_one_moment(settings, tmp_path):
-    site, stop = Site.open(settings.database_url, settings.data_dir), threading.Event()
+    site, stop, written = Site.open(settings.database_url, settings.data_dir), threading.Event(), []
 
     def work():
-        number = 0
         while not stop.is_set():
-            number += 1
             with write(site.engine) as connection:
-                site.append(connection, OpenBody(f"d{number}", 20, "basic", 10**9))
+                site.append(connection, OpenBody(f"d{len(written)}", 20, "basic", 10**9))
+            written.append(time.monotonic())
 
     worker = threading.Thread(target=work)
     worker.start()
     try:
         files = [tmp_path / f"{number}.tar.gz" for number in range(5)]
-        for file in files:
+        for number, file in enumerate(files):
+            while len(written) <= number and worker.is_alive():
+                time.sleep(0.001)
             backup(site_kind(settings, "source"), settings, file)  # verifies the chain and what it adds up to
     finally:
         stop.set()
@@ -86,7 +88,7 @@ def test_a_backup_while_others_write_is_one_moment(settings, tmp_path):
         site.close()
     there = Site.open(restored(tmp_path, files[-1]).database_url, tmp_path / "again")
     with read(there.engine) as connection:
-        assert there.ledger.verify(connection).head.sequence >= 4
+        assert there.ledger.verify(connection).head.sequence >= 5
     there.close()
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["site.secret", "source.sqlite3"]
 
@@ -182,12 +184,14 @@ def test_postgresql_has_its_own_way(tmp_path):
 def test_through_a_pipe(settings, tmp_path, monkeypatch):
     out, back = os.pipe()
     with os.fdopen(out, "rb") as reading, os.fdopen(back, "w") as writing:
+        file = tmp_path / "piped"
+        reader = threading.Thread(target=lambda: file.write_bytes(reading.read()))  # a pipe holds little
+        reader.start()
         monkeypatch.setattr("sys.stdout", writing)
         backup(site_kind(settings, "source"), settings, PIPE)
         monkeypatch.undo()
         writing.close()
-        file = tmp_path / "piped"
-        file.write_bytes(reading.read())
+        reader.join()
     with file.open() as piped:
         monkeypatch.setattr("sys.stdin", piped)
         restored(tmp_path, PIPE)

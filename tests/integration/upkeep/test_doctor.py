@@ -123,8 +123,8 @@ def test_a_site_that_is_well(site):
     assert {path.name: path.read_bytes() for path in site.settings.data_dir.iterdir()} == before
 
 
-def test_before_it_has_joined_it_looks_where_it_is_told(hub, tmp_path):
-    settings = TargetSettings(data_dir=tmp_path / "new", tls_ca=hub.ca)
+def test_before_it_has_joined_it_looks_where_it_is_told(hub, tmp_path, quiet):
+    settings = TargetSettings(data_dir=tmp_path / "new", tls_ca=hub.ca, port=quiet)
     assert faults(found(settings)) == ["data directory", "database"]
     assert not settings.data_dir.exists()
     commands.init(settings)
