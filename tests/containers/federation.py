@@ -69,14 +69,15 @@ class Federation:
     # -- the whole ------------------------------------------------------------------------------------------------
     def compose(self, *words, **options):
         environment = os.environ | {"CROSSWARD_FAULTS": str(self.faults), "CROSSWARD_COORDINATOR_PORT": ""}
-        return engine.call([*self._compose, *words], env=environment, cwd=ROOT, seconds=600, **options)
+        return engine.call([*self._compose, *words], env=environment, cwd=ROOT, seconds=1800, **options)
 
     def up(self) -> str:
         """Bring it up as a newcomer would, until `study` has ended; gives what that printed."""
         up = self.compose("up", "-d", "--no-build", check=False)
         assert up.returncode == 0, f"{up.stdout}{up.stderr}\n{self.logs()}"
         study = self.container("study")
-        engine.until("the study service ends", lambda: not self.state("study")["Running"], self.logs)
+        ended = lambda: not self.state("study")["Running"]  # noqa: E731
+        engine.until("the study service ends", ended, self.logs, patience=3 * engine.PATIENCE)
         assert self.state("study")["ExitCode"] == 0, self.logs("study")
         self._meet()
         return engine.run("logs", study).stdout

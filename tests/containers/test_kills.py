@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from contextlib import suppress
 
 import engine
 import pytest
@@ -51,7 +52,8 @@ def test_the_coordinator_killed_at_every_point_of_one_study_finishes_it(federati
     assert federation.until("it answers", lambda: federation.lead.study(begun.id))["state"] == "draft"
 
     dying.start("lease-granted")
-    federation.lead.start(begun.id)
+    with suppress(Unreachable):  # the worker that has started the study may be the one that dies before it says so
+        federation.lead.start(begun.id)
     dying.dies()
     for point in ("before-store", "after-store", "after-commit", "aggregate-computed"):
         dying.start(point, wait=False)

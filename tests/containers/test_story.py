@@ -14,7 +14,7 @@ _REACH = """
 import json, socket, sys
 def reached(address):
     try:
-        socket.create_connection((address, int(sys.argv[1])), timeout=2).close()
+        socket.create_connection((address, int(sys.argv[1])), timeout=5).close()
     except OSError:
         return False
     return True
@@ -76,7 +76,7 @@ def test_metrics_of_two_workers_add_up(federation):
             said |= {float(number) for number in counter.findall(text)} or {0.0}
         return said
 
-    [before] = counts()
+    [before] = federation.until("nobody else asks", lambda: len(seen := counts()) == 1 and seen)
     for _ in range(40):
         with federation.person("auditor") as one:
             one.about()

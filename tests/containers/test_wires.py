@@ -15,7 +15,7 @@ def test_a_hospital_cut_off_as_it_publishes(federation):
     federation.once("branch-1", "after-store", signal="SIGSTOP")
     federation.start("branch-1")
     federation.lead.start(begun.id)
-    halted = ("logs", "--tail=1", federation.container("branch-1"))
+    halted = ("logs", f"--since={federation.state('branch-1')['StartedAt']}", federation.container("branch-1"))
     federation.until("branch-1 halts", lambda: "halted" in engine.run(*halted).stdout)
     kept = federation.stored("branch-1")[begun.id]
     federation.cut("branch-1")
@@ -44,7 +44,7 @@ def test_a_hospital_that_does_not_come_back_is_left_behind(federation):
     began = datetime.now(UTC)
     federation.kill("branch-2")
     targets = ("branch-1", "branch-2")
-    begun = federation.begin(targets=targets, pays={"branch-1"}, quorum={"sources": 0, "deadline": "30s"})
+    begun = federation.begin(targets=targets, pays={"branch-1"}, quorum={"sources": 0, "deadline": "60s"})
     federation.in_state("branch-1", begun, "settled")
     [late] = federation.lead.study(begun.id)["late"]
     assert late["party"] == "branch-2"

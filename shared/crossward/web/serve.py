@@ -74,6 +74,8 @@ def server_of(app: FastAPI, settings: ServiceSettings, ready: Callable[[], None]
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
         timeout_graceful_shutdown=settings.shutdown_seconds,
+        # Longer than our own callers keep an idle connection (5 s): what one sends as the other closes would be lost.
+        timeout_keep_alive=30,
     )
     return Server(config, app, ready)
 
