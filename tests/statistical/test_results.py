@@ -1,7 +1,9 @@
 """The conclusions of docs/results.md, pinned on small parts of its benchmarks.
 
-Everything is seeded: splits by the repeat, noise by the run. Margins are at least four standard errors of what was
-measured over these repeats, so that another BLAS or a better rule does not break them, and a lost conclusion does.
+Everything is seeded: splits by the repeat, noise by the run. What is asserted of our rules has margins of at least four
+standard errors of what was measured over these repeats, so that a better rule does not break it, and a lost conclusion
+does. Differences to the papers' methods have fewer (one to four), because these scatter widely and may turn around: there
+the seeds decide, which give the same figures with BLAS kernels for older and newer processors, on one thread or two.
 """
 
 from __future__ import annotations
