@@ -73,6 +73,6 @@ class Service:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self._reader.join(5)
+        self._reader.join(60)  # else its pipe would be closed while it reads
         if self._process.stdout is not None:
             self._process.stdout.close()
