@@ -1,9 +1,9 @@
 """The conclusions of docs/results.md, pinned on small parts of its benchmarks.
 
-Everything is seeded: splits by the repeat, noise by the run. What is asserted of our rules has margins of at least four
-standard errors of what was measured over these repeats, so that a better rule does not break it, and a lost conclusion
-does. Differences to the papers' methods have fewer (one to four), because these scatter widely and may turn around: there
-the seeds decide, which give the same figures with BLAS kernels for older and newer processors, on one thread or two.
+Everything is seeded: splits by the repeat, noise by the run. Levels have margins of at least four standard errors of a
+mean over these repeats, so that a better rule does not break them, and a lost conclusion does. Differences have fewer
+(one to four), because they scatter: there the seeds decide, and they hold with BLAS kernels for older and newer
+processors, on one thread or two.
 """
 
 from __future__ import annotations
