@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,7 +40,7 @@ def check_labels(y: NDArray[np.floating], n: int) -> Array:
     labels: Array = np.asarray(y, dtype=np.float64)
     if labels.shape != (n,):
         raise WrongShape(f"There are {n} records and labels of shape {labels.shape}.", "Give one label per record.")
-    if not np.all(np.abs(labels) == 1.0):
+    if not all(bool(np.all(np.abs(block) == 1.0)) for block in _blocks(labels, 8)):
         raise OneClass("Labels must be -1 or +1.", "Encode the two classes as -1 and +1.")
     if np.all(labels == labels[0]):
         raise OneClass(
@@ -53,6 +55,10 @@ def _is_usable(X: NDArray[np.floating]) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         if X.flags.forc and float(np.vdot(X.ravel(order="K"), X.ravel(order="K"))) <= LARGEST**2:
             return True
-    rows = max(64, BLOCK_BYTES // (X.itemsize * X.shape[1]))
-    blocks = (X[start : start + rows] for start in range(0, len(X), rows))
-    return all(bool(np.all(np.abs(block) <= LARGEST)) for block in blocks)
+    return all(bool(np.all(np.abs(block) <= LARGEST)) for block in _blocks(X, X.itemsize * X.shape[1]))
+
+
+def _blocks(rows: NDArray[np.floating], row_bytes: int) -> Iterator[NDArray[np.floating]]:
+    """A few rows at a time, so that what is computed of them stays in cache."""
+    few = max(64, BLOCK_BYTES // row_bytes)
+    return (rows[start : start + few] for start in range(0, len(rows), few))

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-BLOCK_BYTES = 2 << 20
-"""Rows are visited in blocks that stay in a core's cache while a gradient uses them twice. Smaller ones would fit it
-better, and have threads wait for their turn in Python."""
+BLOCK_BYTES = 3 << 19
+"""Rows are visited in blocks that stay in a core's cache while a gradient uses them twice. Smaller ones have threads
+wait for their turn in Python."""
 
 THREADED_BYTES = 4 << 20
 """Below this a pass takes so little time that handing blocks to threads takes as long: BLAS then shares out whole

@@ -13,7 +13,7 @@ from crossward.learning.losses import Loss
 from crossward.learning.records import Records
 from crossward.learning.solver import rounding
 from crossward.learning.solver.objective import gram
-from crossward.learning.workers import Workers
+from crossward.learning.workers import ALONE, Workers, is_threaded
 from crossward.privacy.noise import Array
 
 
@@ -29,20 +29,21 @@ class _Held:
         ridge: float,
         reach: float,
         weight: float = 1.0,
+        crew: Workers = ALONE,
     ) -> None:
         self._Z, self._offsets, self._reach, self._weight = Z, np.asarray(offsets, Z.dtype), reach, weight
-        self._loss, self._linear, self._ridge = loss, linear, ridge
+        self._loss, self._linear, self._ridge, self._crew = loss, linear, ridge, crew
         self.rows_read = 0
 
     def gradient(self, w: Array) -> Array:
         """grad F(w)."""
-        slopes = self._loss.slope(self._change(w) + self._offsets)
-        gradient: Array = self._weight * (slopes @ self._Z) + self._linear + self._ridge * w
-        return gradient
+        slope = self._loss.slope
+        return self._sum(w, lambda Z, margins: slope(margins) @ Z) + self._linear + self._ridge * w
 
     def hessian(self, w: Array) -> Array:
         """The second derivative of F at w."""
-        hessian = self._weight * gram(self._Z, np.sqrt(self._loss.bend(self._change(w) + self._offsets)))
+        bend = self._loss.bend
+        hessian = self._sum(w, lambda Z, margins: gram(Z, np.sqrt(bend(margins))))
         hessian.flat[:: len(w) + 1] += self._ridge
         return hessian
 
@@ -51,6 +52,23 @@ class _Held:
         margins, change = self._change(w) + self._offsets, self._change(step)
         rest, bend = float((self._linear + self._ridge * w) @ step), self._ridge * float(step @ step)
         return lambda t: self._weight * float(self._loss.slope(margins + t * change) @ change) + rest + t * bend
+
+    def _sum(self, w: Array, term: Callable[[NDArray[Any], Array], Array]) -> Array:
+        """weight * sum_i term(z_i, margin_i at w), the crew sharing the rows."""
+        u, count = w.astype(self._Z.dtype, copy=False), self._crew.count
+        self.rows_read += len(self._Z)
+        if count == 1 or not is_threaded(self._Z.nbytes):
+            return self._weight * term(self._Z, self._Z @ u + self._offsets)
+        rows, parts = -(-len(self._Z) // count), [np.zeros(())] * count
+
+        def work(index: int) -> None:
+            here = slice(index * rows, (index + 1) * rows)
+            Z, offsets = self._Z[here], self._offsets[here] if self._offsets.ndim else self._offsets
+            parts[index] = term(Z, Z @ u + offsets)
+
+        self._crew.run(work, count)
+        total: Array = self._weight * np.sum(parts, axis=0)
+        return total
 
     def _change(self, step: Array) -> Array:
         """By how much a step changes the margins."""
@@ -79,13 +97,13 @@ class Sample(_Held):
     def of(cls, records: Records, stride: int, loss: Loss, linear: Array, ridge: float, crew: Workers) -> Sample:
         """F from every stride-th record."""
         some = records.some(slice(None, None, stride))
-        return cls(some.single(crew), some.offsets(), loss, linear, ridge, records.reach, records.n / some.n)
+        return cls(some.single(crew), some.offsets(), loss, linear, ridge, records.reach, records.n / some.n, crew)
 
     def thinned(self, stride: int) -> Sample:
         """The same problem on every stride-th of these, without a copy."""
         Z, offsets = self._Z[::stride], self._offsets[::stride] if self._offsets.ndim else self._offsets
         weight = self._weight * self.rows / len(Z)
-        return Sample(Z, offsets, self._loss, self._linear, self._ridge, self._reach, weight)
+        return Sample(Z, offsets, self._loss, self._linear, self._ridge, self._reach, weight, self._crew)
 
     @property
     def rows(self) -> int:
