@@ -12,10 +12,11 @@ from crossward.privacy.budget import is_number
 class Assumptions:
     """The simulated world, up to its chance.
 
-    `positive_rate`: the share of positive labels. `nonprivate_auc`: what the best score of these features reaches at
-    a site, without any noise. `effect_shift` and `mean_shift`: how far sites lie apart, relative to an effect and in
-    deviations of a feature. `misjudged`: the deviation of log(effect / declared importance). `wrong_direction`: how
-    often a declared direction is wrong. `correlation`: of two features, each taken in its direction of risk.
+    `positive_rate`: the share of positive labels. `nonprivate_auc`: what a model without noise, learnt from as many
+    records as the largest party has, reaches at a site. `effect_shift` and `mean_shift`: how far sites lie apart,
+    relative to an effect and in deviations of a feature. `misjudged`: the deviation of log(effect / declared
+    importance). `wrong_direction`: how often a declared direction is wrong. `correlation`: of two features, each taken
+    in its direction of risk.
     """
 
     positive_rate: float = 0.15

@@ -96,8 +96,9 @@ def repeat(task: Task, number: int) -> Found:
     setting, rng = task.setting, np.random.default_rng([task.seed, number])
     world = World.draw(setting.schema, setting.assumed, rng)
     # A single source is what targets differ from; of several none is the standard.
-    sources = [world.site(len(setting.sources) > 1, rng).draw(n, rng) for n in setting.sources]
-    sites = [(world.site(True, rng), n) for n in representative(setting.targets)]
+    most = max((*setting.sources, *setting.targets))
+    sources = [world.site(len(setting.sources) > 1, rng, most).draw(n, rng) for n in setting.sources]
+    sites = [(world.site(True, rng, most), n) for n in representative(setting.targets)]
     targets = [(site.draw(n, rng), site.draw(TESTED, rng)) for site, n in sites]
     noise = SeededRandomness(np.random.default_rng([task.seed, number, 1]))
     found: Found = {}

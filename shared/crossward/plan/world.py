@@ -5,7 +5,8 @@
 
 d_j is the direction of feature j's effect: the declared one, or drawn. f_i is a person's general state, so features
 agree in the direction of risk. beta_j is the declared importance times exp(misjudged * normal); a site's beta_s and its
-means m_s are moved away from that. c_s and L_s give the site its positive rate and its non-private AUC.
+means m_s are moved away from that. c_s and L_s give the site its positive rate and its non-private AUC: that of a model
+which is learned, from as many records as the largest party has, as a published AUC is. The best score reaches more.
 
 A number lies around its default, with a deviation of a fifth of its range; a flag is set for a quarter of people, or
 for three quarters where its default says so; half of the people are at a category's default level.
@@ -21,6 +22,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 from crossward.learning.encoding import Category, Feature, Flag, Number, Schema
+from crossward.learning.losses import LOGISTIC
+from crossward.learning.records import Records as Solved
+from crossward.learning.solver import minimise
 from crossward.plan.assumptions import Assumptions
 from crossward.privacy.noise import Array
 
@@ -32,6 +36,12 @@ USUAL = 0.75
 
 REFERENCE = 4_000
 """People on whom a site's AUC and positive rate are set."""
+
+LEARNT_FROM = 20_000
+"""From more records than this a model loses next to nothing against the best score."""
+
+MOST_AUC = 0.9995
+"""What the best score may reach: beyond, the length of the effects says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +98,28 @@ class World:
         levels = tuple(_level_scores(feature, rng) for feature in schema.features)
         return cls(schema, assumed, np.where(declared == 0, drawn, declared * wrong), effects, loads, levels)
 
-    def site(self, moved: bool, rng: np.random.Generator) -> Site:
-        """A site: as the world is, or moved away from it."""
+    def site(self, moved: bool, rng: np.random.Generator, learnt_from: int) -> Site:
+        """A site: as the world is, or moved away from it. A model of `learnt_from` records has the assumed AUC."""
         count, assumed = len(self.schema.features), self.assumed
         means = moved * assumed.mean_shift * rng.normal(size=count)
         effects = self.directions * self.effects * (1 + moved * assumed.effect_shift * rng.normal(size=count))
-        _, acting = self.people(REFERENCE, means, rng)
+        X, acting = self.people(REFERENCE, means, rng)
         shape = acting @ effects
         deviation = float(shape.std()) or 1.0
         shape /= deviation
 
-        def reached(length: float) -> float:
-            chance = np.asarray(expit(_start(length * shape, assumed.positive_rate) + length * shape))
-            return expected_auc(shape, chance) - assumed.nonprivate_auc
+        def law(best: float) -> Site:
+            """The site at which the best score has this AUC."""
+            length = brentq(lambda length: expected_auc(shape, chance(length)) - best, 0.0, 60.0, xtol=1e-4)
+            return Site(self, means, effects / deviation, length, _start(length * shape, assumed.positive_rate))
 
-        length = brentq(reached, 0.0, 60.0, xtol=1e-4)
-        return Site(self, means, effects / deviation, length, _start(length * shape, assumed.positive_rate))
+        def chance(length: float) -> Array:
+            return np.asarray(expit(_start(length * shape, assumed.positive_rate) + length * shape))
+
+        best = law(assumed.nonprivate_auc)
+        model = _learnt(best.draw(min(learnt_from, LEARNT_FROM), rng))
+        lost = assumed.nonprivate_auc - expected_auc(X @ model, chance(best.length))
+        return law(min(assumed.nonprivate_auc + max(lost, 0.0), MOST_AUC))
 
     def people(self, n: int, means: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """Encoded columns (n, columns), and how each feature acts (n, features): standardised where means are 0."""
@@ -138,6 +154,12 @@ def expected_auc(scores: Array, chance: Array) -> float:
     p, q = np.add.reduceat(positive, first), np.add.reduceat(negative, first)
     below = np.cumsum(q) - q / 2
     return float(p @ below / (p.sum() * q.sum()))
+
+
+def _learnt(records: Records) -> Array:
+    """The weights of a plain logistic model with an intercept, which is left out: it does not rank."""
+    signed = records.y[:, None] * np.column_stack([records.X, np.ones(len(records.y))])
+    return minimise(Solved.of(signed), LOGISTIC, np.zeros(signed.shape[1]), ridge=1.0, tolerance=1e-3).w[:-1]
 
 
 def _start(odds: Array, rate: float) -> float:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from crossward.errors import InvalidSetting
@@ -23,12 +24,26 @@ def world(schema=SMALL, seed=0, **assumed):
 @pytest.mark.parametrize("moved", [False, True])
 def test_a_site_has_the_assumed_rate_and_auc(schema, rate, auc, moved):
     drawn, rng = world(schema, positive_rate=rate, nonprivate_auc=auc)
-    records = drawn.site(moved, rng).draw(40_000, rng)
+    records = drawn.site(moved, rng, 20_000).draw(60_000, rng)
     assert np.mean(records.y > 0) == pytest.approx(rate, rel=0.12)
-    assert roc_auc_score(records.y, records.chance) == pytest.approx(auc, abs=0.015)
-    assert expected_auc(records.chance, records.chance) == pytest.approx(auc, abs=0.012)
-    assert records.X.shape == (40_000, len(schema.columns))
+    X, y = records.first(20_000)
+    scores = LogisticRegression().fit(X, y).decision_function(records.X)
+    assert roc_auc_score(records.y[20_000:], scores[20_000:]) == pytest.approx(auc, abs=0.018)
+    assert expected_auc(scores[20_000:], records.chance[20_000:]) == pytest.approx(auc, abs=0.012)
+    assert expected_auc(records.chance, records.chance) == pytest.approx(auc, abs=0.02)
+    assert records.X.shape == (60_000, len(schema.columns))
     assert np.all(np.abs(records.X) <= 1)
+
+
+def test_what_is_learnt_from_few_records_is_further_below_the_best_score():
+    drawn, _ = world(SCHEMA, positive_rate=0.12, nonprivate_auc=0.75)
+    best = {}
+    for n in (1_000, 20_000):
+        rng = np.random.default_rng(3)
+        records = drawn.site(False, rng, n).draw(40_000, rng)
+        best[n] = expected_auc(records.chance, records.chance)
+    assert best[20_000] == pytest.approx(0.75, abs=0.015)
+    assert best[1_000] > best[20_000] + 0.02
 
 
 def test_expected_auc_is_the_mean_over_labels():
@@ -64,10 +79,10 @@ def test_people_are_as_their_features_declare():
 
 def test_sites_differ_only_as_far_as_assumed():
     drawn, rng = world(SCHEMA, effect_shift=0.0, mean_shift=0.0)
-    one, two = drawn.site(True, rng), drawn.site(True, rng)
+    one, two = drawn.site(True, rng, 5_000), drawn.site(True, rng, 5_000)
     assert np.allclose(one.effects / np.linalg.norm(one.effects), two.effects / np.linalg.norm(two.effects))
     drawn, rng = world(SCHEMA, effect_shift=0.5)
-    one, two = drawn.site(True, rng), drawn.site(True, rng)
+    one, two = drawn.site(True, rng, 5_000), drawn.site(True, rng, 5_000)
     assert not np.allclose(one.effects, two.effects, rtol=0.1)
 
 

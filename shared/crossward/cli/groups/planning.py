@@ -22,7 +22,7 @@ def plan(
     auc: Annotated[float | None, typer.Option(help="Also find the smallest epsilon that reaches this AUC.")] = None,
     epsilon: Annotated[list[float] | None, typer.Option(help="Epsilons to try, instead of 0.05 to 4.")] = None,
     nonprivate_auc: Annotated[
-        float, typer.Option(help="Assumed: what the features can reach without any noise.")
+        float, typer.Option(help="Assumed: what a model without noise reaches, as published ones do.")
     ] = 0.80,
     positive_rate: Annotated[
         float | None, typer.Option(help="Assumed: the share of positives; the study's own, or 0.15.")
