@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv as csv_format
 import json
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import typer
@@ -19,6 +20,7 @@ from crossward.bench.rows import Row, rows
 from crossward.bench.store import Store
 from crossward.bench.tables import Grid, grids
 from crossward.errors import InvalidSetting, NotFound
+from crossward.privacy.budget import check_epsilon
 
 NO_DATA = 3
 """The exit code where a data set is not here and cannot be fetched."""
@@ -51,7 +53,7 @@ class Asked:
         """From the options of a command. --quick gives way to what is asked for by name."""
         if unknown := set(preset or ()) - {PAPER, DEFAULT}:
             raise InvalidSetting(f"There is no preset {', '.join(sorted(unknown))}.", f"Use {PAPER} or {DEFAULT}.")
-        epsilons = tuple(epsilon) if epsilon else QUICK.epsilons if quick else None
+        epsilons = tuple(map(check_epsilon, epsilon)) if epsilon else QUICK.epsilons if quick else None
         methods = tuple(method) if method else None
         presets = tuple(preset) if preset else (PAPER, DEFAULT)
         choice = Choice(QUICK.repeats if quick else repeats, epsilons, methods, presets)
@@ -88,6 +90,10 @@ def measure(dataset: str, asked: Asked) -> Benchmark:
 
 def show_benchmark(dataset: str, asked: Asked, *, csv: Path | None, plots: Path | None, as_json: bool) -> None:
     """Measure, show, and write what was asked for."""
+    if csv is not None:
+        require_file(csv)
+    if plots is not None:
+        require_folder(plots)
     measured = measure(dataset, asked)
     found = rows(measured)
     if csv is not None:
@@ -108,14 +114,35 @@ def show_benchmark(dataset: str, asked: Asked, *, csv: Path | None, plots: Path 
     )
 
 
+def require_file(place: Path) -> None:
+    """Refuse a file that cannot be written, before hours of work for it; one that is there is left as it is."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not place.exists()
+        place.open("a").close()
+        if is_new:
+            place.unlink()
+    except OSError as error:
+        raise InvalidSetting(f"{place} cannot be written: {error.strerror}.", "Name a file that can be.") from error
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a folder that nothing can be written into, before hours of work for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InvalidSetting(
+            f"Nothing can be written into {folder}: {error.strerror}.", "Name a folder that can be written into."
+        ) from error
+
+
 def write_csv(place: Path, found: list[Row]) -> None:
-    """Rows as a table; the options of a setting as one column of JSON."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    """Rows as a table, a column per field; the options of a setting as one column of JSON."""
     with place.open("w", newline="") as file:
-        lines = [row.describe() for row in found]
-        writer = csv_format.DictWriter(file, fieldnames=list(lines[0]) if lines else [])
+        writer = csv_format.DictWriter(file, fieldnames=[field.name for field in fields(Row)])
         writer.writeheader()
-        for line in lines:
+        for line in (row.describe() for row in found):  # what does not apply to a row stays empty
             writer.writerow({k: json.dumps(v) if isinstance(v, dict | tuple) else v for k, v in line.items()})
 
 
@@ -127,7 +154,11 @@ def _draw(folder: Path, found: list[Row]) -> None:
     except NoPlotsError as missing:
         Console(stderr=True).print(f"no figures: {missing}", highlight=False, soft_wrap=True)
         return
-    Console(stderr=True).print(f"{len(written)} figures in {folder}", highlight=False)
+    Console(stderr=True).print(_drawn(len(written), folder), highlight=False, soft_wrap=True)
+
+
+def _drawn(count: int, folder: Path) -> str:
+    return f"{count} {'figure' if count == 1 else 'figures'}, each as PNG and SVG, in {folder}"
 
 
 def _table(grid: Grid, *, with_deviations: bool) -> Table:
@@ -159,6 +190,8 @@ def write_report(folder: Path, datasets: tuple[str, ...], asked: Asked) -> None:
         require_matplotlib()
     except NoPlotsError as missing:
         raise InvalidSetting("The page has figures, and there is nothing to draw them with.", str(missing)) from missing
+    require_folder(folder / "results")
+    require_file(folder / "results.md")
     measured, absent = [], False
     for dataset in datasets:
         try:
