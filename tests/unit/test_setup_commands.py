@@ -7,7 +7,7 @@ import typer.testing
 
 from crossward.cli.main import commands
 from crossward.client import Client, SiteClient
-from crossward.errors import CrosswardError, InvalidSetting
+from crossward.errors import CrosswardError, InvalidSetting, NotReady
 from crossward.web.files import secret_of, write_file
 
 
@@ -39,6 +39,28 @@ def test_first_tokens_go_into_files_and_stay(tmp_path, role, kinds):
     (folder / kinds[0]).unlink()  # as if it had been killed before writing it
     crossward(role, "init", "--data-dir", home, "--tokens", folder)
     assert (folder / kinds[0]).read_text() != made[kinds[0]]
+
+
+@pytest.mark.parametrize(
+    ("role", "kind", "roles"),
+    [
+        ("coordinator", "lead", "operator, lead, auditor"),
+        ("source", "steward", "steward"),
+        ("target", "clinic", "clinic"),
+    ],
+)
+def test_a_token_is_of_a_known_role_and_of_a_service_that_is_there(tmp_path, role, kind, roles):
+    home, nowhere = tmp_path / "home", tmp_path / "nowhere"
+    crossward(role, "init", "--data-dir", home)
+    assert crossward(role, "token", kind, "Dr. Chen", "--data-dir", home).startswith(f"cw_{kind}_")
+    with pytest.raises(InvalidSetting, match=r"'banana' is not a role.*" + roles):
+        crossward(role, "token", "banana", "x", "--data-dir", home)
+    with pytest.raises(InvalidSetting, match="64 printable"):
+        crossward(role, "token", kind, "x" * 65, "--data-dir", home)
+    for folder in (nowhere, tmp_path):
+        with pytest.raises(NotReady, match=r"is not there.*right data directory"):
+            crossward(role, "token", kind, "x", "--data-dir", folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 def test_a_secret_is_made_once(tmp_path):

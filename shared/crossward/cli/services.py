@@ -10,6 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
+from crossward.errors import NotReady
+from crossward.upkeep.database import sqlite_file
 from crossward.web.files import write_file
 
 ROLES = {"coordinator": ("operator", "lead", "auditor"), "source": ("steward",), "target": ("steward",)}
@@ -68,10 +70,18 @@ def new_token(role: str, data_dir: Path | None, kind: str, name: str) -> None:
 
 def _issue(role: str, settings: Any, kind: str, name: str) -> str:
     if role == "coordinator":
+        _check_there(settings)
         made = _main(role).issue_token(settings, kind, name)
     else:
         made = importlib.import_module("crossward.site.commands").new_token(settings, kind, name)
     return str(made)
+
+
+def _check_there(settings: Any) -> None:
+    """Refuse a data directory without a database, which SQLite would make."""
+    database = sqlite_file(settings)
+    if database is not None and not database.is_file():
+        raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
 
 
 def run(role: str, data_dir: Path | None, host: str | None, port: int | None) -> None:

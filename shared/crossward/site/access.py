@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from sqlalchemy import insert, select
 
+from crossward.errors import InvalidSetting
 from crossward.ledger import read, write
 from crossward.site.site import Site
 from crossward.site.tables import tokens
 from crossward.web.tokens import Holder, new_token
 
-SiteRole = Literal["steward", "clinic"]
+ROLES = ("steward", "clinic")
 
 
-def make_token(site: Site, role: SiteRole, name: str) -> str:
+def make_token(site: Site, role: str, name: str) -> str:
     """A new token; its secret is given here and never again."""
+    if role not in ROLES:
+        raise InvalidSetting(f"{role!r} is not a role.", f"Use {' or '.join(ROLES)}.")
+    if not 1 <= len(name) <= 64 or not name.isprintable():
+        raise InvalidSetting("A token's name is 1 to 64 printable characters.", "Name who will hold it.")
     made = new_token(role)
     with write(site.engine) as connection:
         values = {"hash": made.stored_hash, "role": role, "name": name, "created": site.clock()}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from crossward.errors import CrosswardError
-from crossward.site.access import SiteRole, has_tokens, make_token
+from crossward.errors import CrosswardError, NotReady
+from crossward.ledger import connect
+from crossward.site.access import has_tokens, make_token
 from crossward.site.identity import Identity, join
 from crossward.site.settings import SiteSettings
 from crossward.site.site import Site
+from crossward.upkeep.database import sqlite_file
 
 
 def init(settings: SiteSettings) -> str | None:
@@ -22,13 +25,23 @@ def init(settings: SiteSettings) -> str | None:
         site.close()
 
 
-def new_token(settings: SiteSettings, role: SiteRole, name: str) -> str:
+def new_token(settings: SiteSettings, role: str, name: str) -> str:
     """One more token."""
-    site = Site.open(settings.database_url, settings.data_dir)
-    try:
+    with _made_before(settings) as site:
         return make_token(site, role, name)
+
+
+@contextmanager
+def _made_before(settings: SiteSettings) -> Iterator[Site]:
+    """A site that is there already: with a mistaken data directory none is made."""
+    database = sqlite_file(settings)
+    if database is not None and not database.is_file():
+        raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
+    engine = connect(settings.database_url)
+    try:
+        yield Site.look(engine, settings.data_dir)
     finally:
-        site.close()
+        engine.dispose()
 
 
 def join_coordinator(settings: SiteSettings, role: str, coordinator: str, code: str) -> Identity:
@@ -51,7 +64,7 @@ def main(load: Callable[[], SiteSettings], role: str, serve: Callable[[SiteSetti
             case ["join", coordinator, code]:
                 joined = join_coordinator(load(), role, coordinator, code)
                 print(f"Joined {joined.coordinator_url} as {joined.party}.")
-            case ["token", ("steward" | "clinic") as kind, name]:
+            case ["token", kind, name]:
                 print(new_token(load(), kind, name))
             case ["serve"]:
                 serve(load())
