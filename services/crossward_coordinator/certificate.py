@@ -16,7 +16,7 @@ from crossward.study import Study
 from crossward.study.messages import Head
 from crossward.study.messages.base import Content, Digest, KeyId, Part, TaskId, Time
 from crossward.study.messages.signed import Signed
-from crossward.study.values import MOST_PARTIES, Count, NotNegative, Positive, Slug
+from crossward.study.values import ADDED, MOST_PARTIES, AtLeastOne, Count, NotNegative, Positive, Slug
 from crossward.web import keys
 from crossward_coordinator.identity import NAME
 
@@ -41,8 +41,16 @@ class CertifiedRelease(Part):
     learned_from: tuple[Digest, ...]
 
 
+class CertifiedCharge(Part):
+    """What a task was charged, released or not: the line of the party's ledger, and what it takes from each person."""
+
+    line: AtLeastOne
+    epsilon: Positive
+    delta: NotNegative
+
+
 class CertifiedParty(Part):
-    """One party's task: how it ended, what it released, and where its ledger stood in the mirror."""
+    """One party's task: how it ended, what it was charged and released, and where its ledger stood in the mirror."""
 
     party: Slug
     task: TaskId
@@ -51,6 +59,7 @@ class CertifiedParty(Part):
     cause: str
     head: Head
     release: CertifiedRelease | None
+    charged: Annotated[CertifiedCharge | None, ADDED] = None
 
 
 class Certificate(Content):
@@ -118,7 +127,7 @@ def _party(party: CertifiedParty) -> list[str]:
     lines = [f"{party.party} ({party.kind}): {party.outcome}{': ' if party.cause else ''}{party.cause}"]
     if party.release is not None:
         release = party.release
-        cost = f"epsilon {release.epsilon:.9g}" + (f", delta {release.delta:.3g}" if release.delta else "")
+        cost = _cost(release)
         if party.party == NAME:
             cost = f"nothing: computed from releases of {cost} each"
         lines += [
@@ -128,9 +137,16 @@ def _party(party: CertifiedParty) -> list[str]:
             f"  neighbours {release.neighbours}",
             f"  signed by  {release.signed_by} {release.public_key or '(the coordinator)'}",
         ]
+    if party.charged is not None:
+        what = "all records of one together" if party.release is not None else "nothing released"
+        lines.append(f"  charged    {_cost(party.charged)} to each person, {what} (line {party.charged.line})")
     if party.party != NAME:
         lines.append(f"  ledger     line {party.head.sequence}, {party.head.hash}")
     return [*lines, ""]
+
+
+def _cost(paid: CertifiedRelease | CertifiedCharge) -> str:
+    return f"epsilon {paid.epsilon:.9g}" + (f", delta {paid.delta:.3g}" if paid.delta else "")
 
 
 def _foot(certificate: Certificate) -> list[str]:
@@ -141,7 +157,8 @@ def _foot(certificate: Certificate) -> list[str]:
         " crossward_coordinator.certificate.verify_certificate(data, public_key).",
         "Fetch each release by its digest: the SHA-256 of its payload is the digest, and the party's key signed it.",
         "Export each party's ledger and verify it up to the line named here: its hash must be the one above. The"
-        " ledger holds the charge of the task (reserve) and the digest of its release.",
+        " ledger holds the charge of the task (reserve) and the digest of its release. A charge that the coordinator"
+        " had not heard of when the study ended comes after that line.",
     ]
     numbered = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
     wrapped = [line for part in (*meaning, "", "How to verify, offline:", *numbered) for line in _wrapped(part)]

@@ -7,15 +7,22 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select
 
 from crossward.errors import Conflict
-from crossward.ledger import SqlLedger
+from crossward.ledger import ReserveBody
 from crossward.study import Study, messages
 from crossward.study.messages import SignedReceipt, SignedRelease
 from crossward.study.messages.descriptions import read_release
 from crossward.version import __version__
-from crossward_coordinator.certificate import Certificate, CertifiedParty, CertifiedRelease, SignedCertificate, id_of
+from crossward_coordinator.certificate import (
+    Certificate,
+    CertifiedCharge,
+    CertifiedParty,
+    CertifiedRelease,
+    SignedCertificate,
+    id_of,
+)
 from crossward_coordinator.identity import NAME, Identity
-from crossward_coordinator.tables import certificates, ledger, public_sets, results
-from crossward_coordinator.workflows import parties
+from crossward_coordinator.tables import certificates, public_sets, results
+from crossward_coordinator.workflows import mirror, parties
 from crossward_coordinator.workflows.rows import moment, read_study, study_row, tasks_of
 
 
@@ -56,7 +63,7 @@ def find(connection: Connection, study_id: str) -> SignedCertificate:
 
 def _party(connection: Connection, study: Study, task: Row[Any]) -> CertifiedParty:
     kept = connection.execute(select(results).where(results.c.task == task.id)).one_or_none()
-    head = SqlLedger(ledger, task.party).head(connection)
+    head = mirror.of(task.party).head(connection)
     at = messages.Head(sequence=head.sequence, hash=head.hash)
     if kept is not None:
         at = SignedReceipt.from_json(kept.receipt).content().head
@@ -68,7 +75,17 @@ def _party(connection: Connection, study: Study, task: Row[Any]) -> CertifiedPar
         cause=task.cause,
         head=at,
         release=None if kept is None or kept.document is None else _release(connection, kept.document),
+        charged=_charged(connection, study, task),
     )
+
+
+def _charged(connection: Connection, study: Study, task: Row[Any]) -> CertifiedCharge | None:
+    """The task's charge by the mirror. It stands however the task ended, and counts all records of a person."""
+    line = mirror.of(task.party).find(connection, "reserve", task.id)
+    if line is None or not isinstance(line.body, ReserveBody) or line.body.study_hash != study.digest:
+        return None
+    body = line.body
+    return CertifiedCharge(line=line.sequence, epsilon=body.nano_epsilon / 1e9, delta=body.atto_delta / 1e18)
 
 
 def _release(connection: Connection, document: str) -> CertifiedRelease:
