@@ -11,14 +11,39 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from crossward.cli.waiting import wait_until_well
 from crossward.client import SiteClient
-from crossward.errors import InvalidSetting
+from crossward.errors import InvalidSetting, NotReady, Unreachable
 from crossward.ledger import export_file
+from crossward.web.client import HttpClient
+from crossward.web.retry import NEVER
+
+
+class _Started(SiteClient):
+    """A site that may have been started only a moment ago."""
+
+    def __init__(self, url: str, token: str, *, ca: Path | None) -> None:
+        super().__init__(url, token, ca=ca)
+        self._ca = ca
+
+    def join(self, coordinator: str, code: str) -> dict[str, Any]:
+        """Enrol, once the service answers: a code must not be sent twice."""
+        with HttpClient(self.url, ca=self._ca, retry=NEVER) as asked:
+
+            def trouble() -> str:
+                try:
+                    asked.get("/healthz")
+                except (Unreachable, NotReady) as error:
+                    return error.cause
+                return ""
+
+            wait_until_well(trouble, "Is the address right (--site), and does the service run? See its log.")
+        return super().join(coordinator, code)
 
 
 def at_site(url: str, token: str, ca: Path | None) -> SiteClient:
     """The site, as whoever holds the token."""
-    return SiteClient(url, token, ca=ca)
+    return _Started(url, token, ca=ca)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -10,7 +10,12 @@ import typer
 from crossward.web.files import secret_of
 
 
-def _secret(given: str) -> str:
+def _secret(context: typer.Context, given: str) -> str:
+    """A token as it was given; `site join` often follows the site's very first start, which makes the token."""
+    if context.info_name == "join" and given.startswith("@"):
+        from crossward.cli.waiting import wait_for_file
+
+        wait_for_file(Path(given[1:]))
     return secret_of(given)
 
 
@@ -20,13 +25,15 @@ Coordinator = Annotated[
 ]
 Token = Annotated[
     str,
-    typer.Option("--token", envvar="CROSSWARD_TOKEN", parser=_secret, help="Your token at the coordinator, or @FILE."),
+    typer.Option(
+        "--token", envvar="CROSSWARD_TOKEN", callback=_secret, help="Your token at the coordinator, or @FILE."
+    ),
 ]
 SiteUrl = Annotated[str, typer.Option("--site", envvar="CROSSWARD_SITE", help="The address of your own site.")]
 SiteToken = Annotated[
     str,
     typer.Option(
-        "--site-token", envvar="CROSSWARD_SITE_TOKEN", parser=_secret, help="Your token at your site, or @FILE."
+        "--site-token", envvar="CROSSWARD_SITE_TOKEN", callback=_secret, help="Your token at your site, or @FILE."
     ),
 ]
 Ca = Annotated[
