@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as csv_files
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from crossward.errors import InvalidSetting, NotReady, Unreachable
 from crossward.ledger import export_file
 from crossward.web.client import HttpClient
 from crossward.web.retry import NEVER
+
+RECORDS = 'a CSV, or JSON: one record {"age": 61, ...}, a list of them, {"record": ...} or {"records": [...]}'
 
 
 class _Started(SiteClient):
@@ -156,14 +159,36 @@ def show_predictions(client: SiteClient, study: str, file: Path, *, as_json: boo
 
 
 def _records(file: Path) -> list[dict[str, Any]]:
+    """The records of a CSV, or of JSON in any form that a person may have at hand."""
+    found: Any
     try:
         if file.suffix == ".csv":
             with file.open(encoding="utf-8", newline="") as opened:
-                return [{k: v if v != "" else None for k, v in row.items()} for row in csv_files.DictReader(opened)]
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidSetting(f"{file} cannot be read: {error}", "Give a CSV, or JSON: one record or a list.") from None
-    return found if isinstance(found, list) else [found]
+                found = [{k: v if v != "" else None for k, v in row.items()} for row in csv_files.DictReader(opened)]
+        else:
+            found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, csv_files.Error) as error:
+        raise InvalidSetting(f"{file} cannot be read: {error}", f"Give {RECORDS}.") from None
+    if isinstance(found, dict) and isinstance(found.get("records"), list):
+        found = found["records"]
+    elif isinstance(found, dict):  # `crossward study example` writes {"study", "record"}
+        found = [found["record"] if isinstance(found.get("record"), dict) else found]
+    if not isinstance(found, list) or not found or not all(_is_record(one) for one in found):
+        raise InvalidSetting(f"{file} does not hold records.", f"Give {RECORDS}.")
+    return found
+
+
+def _is_record(found: Any) -> bool:
+    """Whether this is names and single values."""
+    return (
+        isinstance(found, dict)
+        and bool(found)
+        and all(isinstance(name, str) for name in found)
+        and all(
+            value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+            for value in found.values()
+        )
+    )
 
 
 def show_evaluation(client: SiteClient, study: str, *, as_json: bool) -> None:
