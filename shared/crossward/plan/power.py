@@ -7,15 +7,14 @@ are expected over the labels of fresh people of the target, so no luck of a hold
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from crossward.errors import TooFewRecords
 from crossward.learning.defaults import Defaults
+from crossward.learning.processes import spread
 from crossward.plan.setting import Setting
 from crossward.plan.world import Records, World, expected_auc
 from crossward.plan.written import learn_as_written
@@ -75,10 +74,11 @@ def forecast(
     """A forecast per method and epsilon, and per study in `written`; none where a party has too few records for it."""
     task = Task(setting, tuple(epsilons), tuple(written), seed)
     total: Found = {}
-    for done, found in enumerate(_repeats(task, repeats, workers), start=1):
-        progress(done, repeats)
-        for key, aucs in found.items():
-            total.setdefault(key, []).extend(aucs)
+    with spread(_alone, [(task, number) for number in range(repeats)], min(workers, repeats)) as worlds:
+        for done, found in enumerate(worlds, start=1):
+            progress(done, repeats)
+            for key, aucs in found.items():
+                total.setdefault(key, []).extend(aucs)
     return [_summary(*key, total[key], repeats) for key in sorted(total)]
 
 
@@ -130,17 +130,6 @@ def _by_rules(
         party = by_size[Setting.trained(len(own.y))]
         for method, model in learn(rules, lent, party, *own.first(party.records), noise):
             yield method, expected_auc(model.margins(test.X), test.chance)
-
-
-def _repeats(task: Task, repeats: int, workers: int) -> Iterator[Found]:
-    if workers <= 1:
-        for number in range(repeats):
-            yield _alone(task, number)
-        return
-    # New processes rather than copies of this one: a terminal's progress bar has threads, which do not survive a fork.
-    with ProcessPoolExecutor(min(workers, repeats), mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(_alone, task, number) for number in range(repeats)]):
-            yield done.result()
 
 
 def _alone(task: Task, number: int) -> Found:

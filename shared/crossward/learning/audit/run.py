@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Callable, Collection
 
 from threadpoolctl import threadpool_limits
 
@@ -12,6 +10,7 @@ from crossward.learning.audit.effort import Audit, Effort
 from crossward.learning.audit.mechanisms import MECHANISMS
 from crossward.learning.audit.mutants import MUTANTS
 from crossward.learning.audit.peers import PEERS
+from crossward.learning.processes import spread
 from crossward.privacy.audit.report import AuditReport, MechanismVerdict, MutantVerdict, PeerVerdict
 
 Progress = Callable[[str, int, int], None]
@@ -35,29 +34,21 @@ def run(
 ) -> AuditReport:
     """Every mechanism, every mutant, every peer, or `only` those named.
 
-    `progress` hears the name, how many are done and how many there are. A full audit looks harder: larger n, longer
-    searches, twelve times the runs.
+    `progress` hears a name, how many are done and how many there are: before the first, and after each. A full audit
+    looks harder: larger n, longer searches, twelve times the runs.
     """
     names = [name for name in CATALOGUE if only is None or name in only]
     found: dict[str, MechanismVerdict] = {}
-    for verdict in _verdicts(names, full, seed, workers):
-        found[verdict.name] = verdict
-        if progress is not None:
-            progress(verdict.name, len(found), len(names))
+    if progress is not None and names:
+        progress(names[0], 0, len(names))  # of a full audit even the first takes a while
+    with spread(audit_one, [(name, full, seed) for name in names], workers) as verdicts:
+        for verdict in verdicts:
+            found[verdict.name] = verdict
+            if progress is not None:
+                progress(verdict.name, len(found), len(names))
     peers = (found[name] for name in PEERS if name in found)
     return AuditReport(
         tuple(found[name] for name in MECHANISMS if name in found),
         tuple(MutantVerdict.of(found[name]) for name in MUTANTS if name in found),
         tuple(PeerVerdict(p.name, p.claimed_epsilon, p.largest_loss, p.method, p.detail) for p in peers),
     )
-
-
-def _verdicts(names: list[str], full: bool, seed: int | None, workers: int) -> Iterator[MechanismVerdict]:
-    if workers <= 1:
-        yield from (audit_one(name, full, seed) for name in names)
-        return
-    # New processes rather than copies of this one: a terminal's progress bar has threads, which do not survive a fork.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        tasks = [pool.submit(audit_one, name, full, seed) for name in names]
-        for task in as_completed(tasks):
-            yield task.result()
