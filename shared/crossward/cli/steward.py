@@ -103,7 +103,14 @@ def add_dataset(
     if as_json:
         print(json.dumps(made, indent=2))
     else:
-        print(f"{name}: {made['rows']} rows of {made['persons']} persons, epsilon {made['epsilon']:g} for good.")
+        line = f"{name}: {made['rows']} rows of {made['persons']} persons, epsilon {made['epsilon']:g} for good."
+        print(line + in_two(made))
+
+
+def in_two(made: dict[str, Any]) -> str:
+    """A further line where persons of a dataset just read have a second budget: the steward answers for it."""
+    twice = made["report"].get("persons_in_two_datasets", 0)
+    return f"\n{twice} people are in two datasets and have both budgets." if twice else ""
 
 
 def show_status(client: SiteClient, *, as_json: bool) -> None:

@@ -157,6 +157,23 @@ def _data(findings: Findings, vault: Vault) -> None:
     for dataset in known:
         with findings.looking_at(f"data {dataset.name}") as note:
             _readable(note, dataset)
+    if len(known) > 1:
+        with findings.looking_at("budgets") as note:
+            _one_each(note, vault)
+
+
+def _one_each(note: Notes, vault: Vault) -> None:
+    if several := vault.in_several():
+        note.warning(
+            " ".join(
+                f"{persons} people are in {'two' if count == 2 else count} datasets and have "
+                f"{'both budgets' if count == 2 else 'the budget of each'}."
+                for count, persons in several.items()
+            ),
+            "Their losses add up. Keep all records of a person in one dataset: leave them out of new datasets.",
+        )
+    else:
+        note.ok("Nobody is in two datasets: each person has one budget.")
 
 
 def _readable(note: Notes, dataset: Dataset) -> None:

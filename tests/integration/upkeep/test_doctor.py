@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -260,6 +261,21 @@ def test_data_that_are_gone_and_never_a_value_of_them(site, tmp_path):
     said = found(site.settings)["data patients"]
     assert said.verdict == "fault"
     assert "hunter22" not in said.found
+
+
+def test_people_with_two_budgets(site, tmp_path):
+    assert "budgets" not in found(site.settings)
+    names, *records = site.records.read_text().splitlines()
+    known = [line.split(",")[names.split(",").index(PERSON)] for line in records[:2]]
+    visits, strangers = CsvPlace(path=str(tmp_path / "visits.csv")), [f"stranger-{k}" for k in range(50)]
+    for people in (strangers, strangers + known):
+        Path(visits.path).write_text("who,ill\n" + "".join(f"{who},{k % 2}\n" for k, who in enumerate(people)))
+        if people == strangers:
+            Vault(site.opened).connect("visits", visits, DataMap(person="who"), Budget.of(1.0))
+            assert found(site.settings)["budgets"].verdict == "ok"
+    Vault(site.opened).add_version("visits")
+    said = found(site.settings)["budgets"]
+    assert (said.verdict, said.found) == ("warning", "2 people are in two datasets and have both budgets.")
 
 
 def replace_place(site, place):

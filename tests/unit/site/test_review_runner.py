@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 from sqlalchemy import func, select
 
+from crossward.cli import steward
 from crossward.errors import CrosswardError, InvalidData, InvalidSetting, NotReady, RemoteProblem
 from crossward.ledger import Line, OpenBody, read, write
 from crossward.privacy.budget import Budget
@@ -19,7 +20,8 @@ from crossward.site import runner as running
 from crossward.site import sync, tasks
 from crossward.site.coordinator import Coordinator
 from crossward.site.runner import Pace, Runner
-from crossward.site.tables import datasets
+from crossward.site.status import status
+from crossward.site.tables import datasets, versions
 from crossward.site.vault import CsvPlace, DataMap, ParquetPlace, SqlPlace, Vault
 from crossward.study.messages import Receipt, TaskMessage
 from crossward.study.messages.receipt import Head as ReceiptHead
@@ -67,6 +69,72 @@ def test_the_same_people_get_no_second_budget_under_another_name(site, tmp_path)
     vault.connect("b", table(tmp_path, 95, 195, "b.csv"), MAP, BUDGET)  # a few in both
     with pytest.raises(InvalidData, match="in the dataset a too"):
         vault.add_version("b", table(tmp_path, 0, 195, "b.csv"))
+
+
+def add(place: CsvPlace, *people: int) -> CsvPlace:
+    """The same file with these people as well."""
+    with open(place.path, "a") as file:
+        file.writelines(f"{k:03},q{k},{k % 2}\n" for k in people)
+    return place
+
+
+def test_nobody_gets_a_third_budget_however_many_datasets_there_are(site, tmp_path) -> None:
+    vault, third = (
+        Vault(site),
+        r"in 2 other datasets already: {}\. Here they would get a third budget.*as a new version",
+    )
+    a, b = table(tmp_path, 0, 100), table(tmp_path, 95, 195, "b.csv")  # 95 to 99 are in both
+    vault.connect("a", a, MAP, BUDGET)
+    vault.connect("b", b, MAP, BUDGET)
+    with pytest.raises(InvalidData, match=third.format(1)) as refusal:
+        vault.connect("c", add(table(tmp_path, 300, 400, "c.csv"), 99), MAP, BUDGET)
+    assert "99" not in str(refusal.value)  # who it is, it does not say
+    c = table(tmp_path, 300, 400, "c.csv")
+    vault.connect("c", c, MAP, BUDGET)
+    add(c, 97, 98)
+    with pytest.raises(InvalidData, match=third.format(2)):
+        vault.add_version("c")
+    add(b, 300)
+    vault.add_version("b")  # in c, and now here: a second
+    vault.add_version("a")  # 95 to 99 have this budget already
+    add(a, 300)
+    with pytest.raises(InvalidData, match=third.format(1)):
+        vault.add_version("a")
+    assert vault.in_several() == {2: 6}
+
+
+def test_who_has_left_the_data_still_has_the_budget(site, tmp_path) -> None:
+    vault = Vault(site)
+    vault.connect("a", table(tmp_path, 0, 100), MAP, BUDGET)
+    vault.connect("b", table(tmp_path, 95, 195, "b.csv"), MAP, BUDGET)
+    vault.add_version("a", table(tmp_path, 0, 95))
+    vault.add_version("b", table(tmp_path, 100, 195, "b.csv"))
+    with pytest.raises(InvalidData, match="already: 1"):
+        vault.connect("c", add(table(tmp_path, 300, 400, "c.csv"), 99), MAP, BUDGET)
+
+
+def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplog, capsys) -> None:
+    caplog.set_level("DEBUG")
+    vault, words = Vault(site), "persons_in_two_datasets"
+    assert vault.connect("a", table(tmp_path, 0, 100), MAP, BUDGET).report[words] == 0
+    b = table(tmp_path, 97, 197, "b.csv")
+    assert vault.connect("b", b, MAP, BUDGET).report[words] == 3
+    assert vault.report("a")[words] == vault.report("b")[words] == 3  # of the first too, which came before
+    add(b, 0)
+    made = vault.add_version("b")
+    assert made.report[words] == vault.report("a")[words] == 4
+    answer = {"rows": 101, "persons": 101, "epsilon": 3.0, "report": made.report}
+    given = {"epsilon": 3.0, "delta": 0.0, "zcdp": False, "records_per_person": 1, "as_json": False}
+    for report, line in ((made.report, "4 people are in two datasets and have both budgets."), ({words: 0}, "")):
+        client = SimpleNamespace(add_dataset=lambda *_, report=report, **__: answer | {"report": report})
+        steward.add_dataset(client, "b", {}, None, "pid", None, **given)
+        assert "".join(capsys.readouterr().out.splitlines()[1:]) == line
+    # What others may see, or be sent, has it nowhere; and nothing of it is logged.
+    assert words not in json.dumps(status(site))
+    with read(site.engine) as connection:
+        assert words not in json.dumps([line.to_dict() for line in site.ledger.lines(connection)])
+        assert not any(words in row.report for row in connection.execute(select(versions)))
+    assert not [record for record in caplog.records if record.name.startswith("crossward")]
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,16 @@ class DatasetsView(View):
 
 
 class ReportView(View):
-    """Rows, persons, and values missing in each column; with a study, how the data fit it now."""
+    """Rows, persons, and values missing in each column; with a study, how the data fit it now.
+
+    `persons_in_two_datasets` have the budget of another dataset too.
+    """
 
     dataset: str
     version: int
     rows: int
     persons: int
+    persons_in_two_datasets: int
     records_dropped: int
     columns: list[str]
     missing: dict[str, int]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from crossward.errors import (
     AlreadyOpen,
@@ -48,6 +48,9 @@ MOST_RECORDS = 100
 
 MOST_SHARED = 0.1
 """The share of a dataset's persons that may be in other datasets too."""
+
+MOST_BUDGETS = 2
+"""How many datasets a person may be in: each has a budget of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class Vault:
             connection.execute(insert(datasets).values(name=name, **opened))
             self._write_version(connection, name, 1, place, mapping, report)
             seats.save(connection, name, Seats.empty(), persons.humans)
-        return self.dataset(name)
+        return self._for_steward(name)
 
     def add_version(
         self, name: str, place: Any = None, mapping: DataMap | None = None, study: Study | None = None
@@ -152,7 +155,7 @@ class Vault:
             version = current.version + 1
             connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
             self._write_version(connection, name, version, place, mapping, report)
-        return self.dataset(name)
+        return self._for_steward(name)
 
     def _survey(
         self, name: str, place: Any, mapping: DataMap, most: int, study: Study | None
@@ -222,12 +225,31 @@ class Vault:
 
     def report(self, name: str, study: Study | None = None) -> dict[str, Any]:
         """The report of the current version, as registered; with a study, how the data fit it now."""
-        dataset = self.dataset(name)
+        dataset = self._for_steward(name)
         registered = {"dataset": name, "version": dataset.version, **dataset.report}
         if study is None:
             return registered
         raw = dataset.place.read(dataset.mapping.columns_for(study))
         return registered | {"fit": encode(study, dataset.mapping, raw)[2]}
+
+    def _for_steward(self, name: str) -> Dataset:
+        """A dataset whose report says how many persons are in another one too: counted now, a later one changes it."""
+        others = select(slots.c.human).where(slots.c.dataset != name)
+        query = select(func.count()).select_from(slots).where(slots.c.dataset == name, slots.c.human.in_(others))
+        with read(self._site.engine) as connection:
+            dataset = self._load(connection, name)
+            twice = connection.execute(query).scalar_one()
+        return replace(dataset, report=dataset.report | {"persons_in_two_datasets": twice})
+
+    def in_several(self) -> dict[int, int]:
+        """How many persons are in two datasets (and in more, where an earlier release let them in). It stays here."""
+        count = func.count().label("datasets")
+        each = select(count).select_from(slots).group_by(slots.c.human).having(func.count() > 1).subquery()
+        query = (
+            select(each.c.datasets, func.count().label("persons")).group_by(each.c.datasets).order_by(each.c.datasets)
+        )
+        with read(self._site.engine) as connection:
+            return {row.datasets: row.persons for row in connection.execute(query)}
 
     # -- rows -----------------------------------------------------------------------------------------------------
     def counts(self, study: Study, role: Role, name: str) -> dict[str, int]:
@@ -299,17 +321,25 @@ def _check_known(before: Seats, persons: Persons, name: str, where: str) -> None
 
 
 def _check_others(connection: Connection, name: str, persons: Persons) -> None:
-    """Nobody gets a second budget under another name: a dataset's persons are not those of the others."""
+    """Nobody gets a second budget under another name, but for a few; and nobody at all gets a third."""
     humans = set(persons.humans.values())
-    rows = connection.execute(select(slots.c.dataset, slots.c.human).where(slots.c.dataset != name)).all()
+    rows = connection.execute(select(slots.c.dataset, slots.c.human)).all()
+    here = {row.human for row in rows if row.dataset == name}
+    rows = [row for row in rows if row.dataset != name]
     sizes = Counter(row.dataset for row in rows)
     shared = Counter(row.dataset for row in rows if row.human in humans)
-    elsewhere = len({row.human for row in rows} & humans)
+    budgets = Counter(row.human for row in rows if row.human in humans)
     twice = [other for other, count in shared.most_common() if count > MOST_SHARED * sizes[other]]
-    if twice or elsewhere > MOST_SHARED * len(humans):
+    if twice or len(budgets) > MOST_SHARED * len(humans):
         other = twice[0] if twice else shared.most_common(1)[0][0]
         raise InvalidData(
             f"{shared[other]} of the {len(humans)} persons are in the dataset {other} too: under another name they "
             "would get a second budget.",
             f"Add the data to {other} as a new version; all data about the same people belong into one dataset.",
+        )
+    # Who has a slot here has this budget already, and brings no further one.
+    if third := sum(1 for human, count in budgets.items() if count >= MOST_BUDGETS and human not in here):
+        raise InvalidData(
+            f"Persons who are in {MOST_BUDGETS} other datasets already: {third}. Here they would get a third budget.",
+            "Leave them out here, and bring their records as a new version of the dataset they belong to.",
         )
