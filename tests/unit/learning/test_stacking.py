@@ -218,6 +218,16 @@ def test_a_source_with_other_groups_is_refused(blobs):
         PSTH(level0(1.0), LevelOne(1.0), other)
     with pytest.raises(InvalidSetting, match="source"):
         PSTH(level0(1.0), LevelOne(1.0), [])
+    with pytest.raises(InvalidSetting, match="'uniform' or 'scores', not 'foo'"):
+        PSTH(level0(1.0), LevelOne(1.0), level0(1.0).fit(X, y), mix="foo")
+
+
+def test_pst_s_describes_the_parts_it_cuts():
+    learner = PSTS(PLR(Ball(1.0), 0.1, 5.0), 4, LevelOne(5.0))
+    for n in (40, 41, 42, 43, 47):
+        told = [part.settings["n"] for part in learner.release(n, 2).parts]
+        held = told.pop()
+        assert told == [len(part) for part in np.array_split(np.arange(n - held), 4)]
 
 
 def test_settings_without_meaning_are_refused():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 from crossward.errors import InvalidSetting, WrongShape
 from crossward.learning.model import SplitModel
@@ -23,6 +23,16 @@ from crossward.learning.stacking.pst_f import PSTF
 from crossward.learning.stacking.split import LEVEL1_SHARE
 from crossward.learning.transfer.sources import check_private, mixture
 
+Mix = Literal["records", "uniform", "scores"]
+
+
+def check_mix(mix: Mix) -> None:
+    """Refuse a way to mix several sources that there is not."""
+    if mix not in get_args(Mix):
+        raise InvalidSetting(
+            f"Sources mix by 'records', 'uniform' or 'scores', not {mix!r}.", "'records' weighs them by their size."
+        )
+
 
 def PSTH(
     level0: PLRFS,
@@ -30,10 +40,11 @@ def PSTH(
     sources: SplitModel | Sequence[SplitModel],
     *,
     eta: float = 0.0,
-    mix: Literal["records", "uniform", "scores"] = "records",
+    mix: Mix = "records",
     level1_share: float = LEVEL1_SHARE,
 ) -> PSTF:
     """PST-F on the target with each group pulled towards the sources' weights."""
+    check_mix(mix)
     released = (sources,) if isinstance(sources, SplitModel) else tuple(sources)
     if not released:
         raise InvalidSetting("PST-H transfers from at least one source.", "Use PST-F where there is none.")

@@ -44,10 +44,11 @@ class PSTS:
     def release(self, n: int, features: int) -> Release:
         """What `fit` on n records will release."""
         held = level1_count(n, self.level1_share) if isinstance(self.combiner, LevelOne) else 0
-        sizes = [len(part) for part in np.array_split(np.empty(n - held), self.parts)]
-        if min(sizes) < 1:
+        size, larger = divmod(n - held, self.parts)
+        if size < 1:
             raise TooFewRecords(f"{n - held} level-0 records cannot be cut into {self.parts} parts.", "Use fewer.")
-        levels = [self.level0.release(size, features) for size in sizes]
+        # As np.array_split cuts: the first parts have one more.
+        levels = [self.level0.release(size + (part < larger), features) for part in range(self.parts)]
         if isinstance(self.combiner, LevelOne):
             levels.append(self.combiner.release(held, self.importance))
         return parallel("PST-S", *levels)
