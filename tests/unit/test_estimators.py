@@ -1,6 +1,7 @@
 """The scikit-learn face: its own checks, and what it promises beyond them."""
 
 import pickle
+import traceback
 import warnings
 
 import numpy as np
@@ -20,6 +21,7 @@ from crossward.errors import (
     BudgetExceeded,
     EmptyData,
     InvalidBounds,
+    InvalidData,
     InvalidEpsilon,
     InvalidImportance,
     InvalidRegularisation,
@@ -29,6 +31,7 @@ from crossward.errors import (
     TooFewRecords,
     WrongShape,
 )
+from crossward.learning.estimators.base import LARGEST_EPSILON
 
 ESTIMATORS = [
     PrivateLogisticRegression(radius=3.0),
@@ -105,6 +108,8 @@ def test_missing_bounds_are_an_error_never_a_guess(estimator, data):
         ({"epsilon": float("inf")}, InvalidEpsilon),
         ({"epsilon": "1"}, InvalidEpsilon),
         ({"epsilon": None}, InvalidEpsilon),
+        ({"epsilon": 1e10}, InvalidEpsilon),
+        ({"epsilon": 1e10, "mechanism": "dppsgd"}, InvalidEpsilon),
         ({"epsilon": 1e-5}, TooFewRecords),
         ({"lam": 0}, InvalidRegularisation),
         ({"lam": -1.0}, InvalidRegularisation),
@@ -120,6 +125,19 @@ def test_missing_bounds_are_an_error_never_a_guess(estimator, data):
         ({"column_scale": [1.0]}, WrongShape),
         ({"prior": np.zeros(2)}, WrongShape),
         ({"prior": np.zeros(6), "eta": 2.0}, InvalidSetting),
+        ({"prior": np.zeros(6), "eta": "a"}, InvalidSetting),
+        ({"prior": "weights"}, InvalidSetting),
+        ({"eta": 2}, InvalidSetting),
+        ({"eta": -1}, InvalidSetting),
+        ({"eta": float("nan")}, InvalidSetting),
+        ({"eta": "a"}, InvalidSetting),
+        ({"radius": "wide"}, InvalidBounds),
+        ({"intercept_share": "half"}, InvalidSetting),
+        ({"column_scale": "x"}, InvalidSetting),
+        ({"column_scale": 2.0}, WrongShape),
+        ({"random_state": "x"}, InvalidSetting),
+        ({"random_state": -1}, InvalidSetting),
+        ({"classes": ["ill"]}, InvalidSetting),
         ({"prior": np.zeros(6), "mechanism": "dppsgd"}, InvalidSetting),
         ({"prior": PrivateLogisticRegression(radius=2.5)}, InvalidSetting),
         ({"mechanism": "amp", "delta": 0.0}, InvalidEpsilon),
@@ -150,6 +168,17 @@ def test_bad_settings_are_named_and_nothing_is_charged(data, settings, error):
         ({"level1_share": 1.5}, InvalidSetting),
         ({"source": "anything"}, InvalidSetting),
         ({"source": PrivateStackingClassifier()}, InvalidSetting),
+        ({"mix": "foo"}, InvalidSetting),
+        ({"eta": 2}, InvalidSetting),
+        ({"eta": "a"}, InvalidSetting),
+        ({"epsilon": 1e10}, InvalidEpsilon),
+        ({"lam": None}, InvalidRegularisation),
+        ({"level1_lam": None}, InvalidRegularisation),
+        ({"importance": "x"}, InvalidSetting),
+        ({"level1_share": "x"}, InvalidSetting),
+        ({"gain": None}, InvalidSetting),
+        ({"prior": "x"}, InvalidSetting),
+        ({"random_state": "x"}, InvalidSetting),
     ],
 )
 def test_bad_stacking_settings_are_named_and_nothing_is_charged(data, settings, error):
@@ -157,6 +186,20 @@ def test_bad_stacking_settings_are_named_and_nothing_is_charged(data, settings, 
     with pytest.raises(error):
         PrivateStackingClassifier(radius=2.5, accountant=account).set_params(**settings).fit(*data)
     assert account.spent.releases == 0
+
+
+@pytest.mark.parametrize("radius", [0, -1, float("nan"), float("inf"), "wide"])
+def test_a_bad_radius_is_named_as_such(data, radius):
+    for model in (PrivateLogisticRegression, PrivateStackingClassifier):
+        with pytest.raises(InvalidBounds, match=r"^radius must be") as refused:
+            model(radius=radius).fit(*data)
+        assert refused.value.fix
+
+
+def test_the_largest_epsilon_can_be_released(data):
+    for model in (PrivateLogisticRegression, PrivateStackingClassifier):
+        for lam in (0.001, 10.0):
+            assert model(LARGEST_EPSILON, radius=2.5, lam=lam).fit(*data).privacy_spent_.epsilon == LARGEST_EPSILON
 
 
 @pytest.mark.parametrize(
@@ -168,24 +211,62 @@ def test_bad_stacking_settings_are_named_and_nothing_is_charged(data, settings, 
         (lambda X, y: (X[:, :0], y), EmptyData),
         (lambda X, y: (X, y[:-1]), WrongShape),
         (lambda X, y: (X, np.full(len(y), "ill")), OneClass),
-        (lambda X, y: (X, np.arange(len(y)) % 3), OneClass),
+        (lambda X, y: (X, np.arange(len(y)) % 3), InvalidData),
+        (lambda X, y: (X, X[:, 0]), InvalidData),
         (lambda X, y: (X[:, 0], y), WrongShape),
+        (lambda X, y: (X + 1j, y), InvalidData),
+        (lambda X, y: (np.where(X > 0, "secret", "0.271828"), y), InvalidData),
     ],
 )
 def test_bad_records_are_named_and_nothing_is_charged(data, change, error):
     account = Accountant.with_budget(10)
     for model in (PrivateLogisticRegression, PrivateStackingClassifier):
-        with pytest.raises(error):
+        with pytest.raises(error) as refused:
             model(radius=2.5, accountant=account).fit(*change(*data))
+        assert type(refused.value) is error
     assert account.spent.releases == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: X[:, 0],
+        lambda X: X[0, 0],
+        lambda X: X + 1j,
+        lambda X: np.where(X[0, 0] == X, f"in words: {X[0, 0]:.5f}", X.astype(str)),
+    ],
+)
+def test_no_record_stands_in_an_error(data, change):
+    X, y = data
+    fitted = PrivateLogisticRegression(radius=2.5).fit(X, y)
+    for call in (lambda: PrivateLogisticRegression(radius=2.5).fit(change(X), y), lambda: fitted.predict(change(X))):
+        with pytest.raises(InvalidData) as refused:
+            call()
+        assert f"{abs(X[0, 0]):.5f}" not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(InvalidData) as refused:
+        PrivateLogisticRegression(radius=2.5, classes=["ill", "other"]).fit(X, y)
+    assert "well" not in str(refused.value)
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "PST-S"}, {"epsilon": 0.5, "level1_share": 0.5}])
+def test_too_few_records_to_stack_are_told_how_many_there_must_be_in_all(data, settings):
+    X, y = data[0], np.arange(3000) % 2
+    stack = PrivateStackingClassifier(radius=2.5, random_state=0).set_params(**settings)
+    with pytest.raises(TooFewRecords, match=r"^3 records are too few .* in all") as refused:
+        stack.fit(X[:3], y[:3])
+    least = int(refused.value.fix.split()[3])
+    stack.fit(X[:least], y[:least])
+    with pytest.raises(TooFewRecords, match=f"^{least - 1} .* at least {least} records in all"):
+        stack.fit(X[: least - 1], y[: least - 1])
 
 
 def test_public_classes_are_kept_and_others_refused(data):
     X, y = data
     model = PrivateLogisticRegression(radius=2.5, classes=["well", "ill"]).fit(X, y)
     assert list(model.classes_) == ["well", "ill"]
-    with pytest.raises(OneClass, match="among"):
+    with pytest.raises(InvalidData, match="among") as refused:
         PrivateLogisticRegression(radius=2.5, classes=["yes", "no"]).fit(X, y)
+    assert not isinstance(refused.value, OneClass)
 
 
 @pytest.mark.parametrize("where", [{"radius": 50.0}, {"bounds": (-6, 8)}])
@@ -232,11 +313,62 @@ def test_it_works_in_a_pipeline(data):
 def test_a_prior_carries_knowledge_from_source_to_target(data):
     X, y = data
     source = PrivateLogisticRegression(5.0, radius=2.5, random_state=0).fit(X[:2500], y[:2500])
+    drawn = []
     for prior in (source, source.weights_):
         target = PrivateLogisticRegression(0.2, radius=2.5, lam=1.0, prior=prior, random_state=1)
-        target.fit(X[2500:], y[2500:])
+        drawn.append(target.fit(X[2500:], y[2500:]).weights_)
         assert roc_auc_score(y == "well", target.decision_function(X)) > 0.9
         assert target.privacy_spent_.epsilon == 0.2
+    np.testing.assert_array_equal(*drawn)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"radius": 2.0}, "same columns, radius, scale and intercept"),
+        ({"column_scale": [1, 1, 1, 1, 2]}, "same columns, radius, scale and intercept"),
+        ({"intercept_share": 0.25}, "same columns, radius, scale and intercept"),
+        ({"bounds": (-5, 5)}, "same bounds"),
+    ],
+)
+def test_a_prior_of_another_geometry_is_refused(data, settings, words):
+    account = Accountant.with_budget(1.0)
+    source = PrivateLogisticRegression(radius=2.5).set_params(**settings).fit(*data)
+    target = PrivateLogisticRegression(radius=2.5, prior=source, accountant=account)
+    with pytest.raises(WrongShape, match=words):
+        target.fit(*data)
+    assert account.spent.releases == 0
+    target.set_params(**settings).fit(*data)
+
+
+def test_an_intercept_is_no_feature_of_a_prior(data):
+    X, y = data
+    source = PrivateLogisticRegression(radius=2.5, fit_intercept=False).fit(X, y)
+    with pytest.raises(WrongShape, match="5 features and the data 4"):
+        PrivateLogisticRegression(radius=2.5, prior=source).fit(X[:, :4], y)
+
+
+def test_bounds_are_compared_by_what_they_mean(data):
+    X, y = data
+    source = PrivateLogisticRegression(bounds=(-5, 5)).fit(X, y)
+    PrivateLogisticRegression(bounds=([-5.0] * 5, 5), prior=source).fit(X, y)
+    stacked = PrivateStackingClassifier(bounds=(-5, 5)).fit(X, y)
+    PrivateStackingClassifier(bounds=([-5.0] * 5, 5), source=stacked).fit(X, y)
+    with pytest.raises(WrongShape, match="bounds"):
+        PrivateLogisticRegression(bounds=(-5, 6), prior=source).fit(X, y)
+    with pytest.raises(WrongShape, match="bounds"):
+        PrivateStackingClassifier(bounds=(-5, 6), source=stacked).fit(X, y)
+
+
+def test_what_an_unfitted_source_is_told_to_be_replaced_by_works(data):
+    X, y = data
+    source = PrivateLogisticRegression(radius=2.5).fit(X, y)
+    target = PrivateLogisticRegression(radius=2.5, prior=source)
+    with pytest.raises(InvalidSetting, match="its weights_, which"):
+        clone(target).fit(X, y)
+    clone(target.set_params(prior=source.weights_)).fit(X, y)
+    with pytest.raises(InvalidSetting, match="Release that holds no weights"):
+        target.set_params(prior=source.release_).fit(X, y)
 
 
 def test_stacking_with_a_source_is_pst_h(data):

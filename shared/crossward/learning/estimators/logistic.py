@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -10,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from crossward.errors import InvalidSetting
 from crossward.learning.amp import AMP
 from crossward.learning.dppsgd import DPPSGD
-from crossward.learning.estimators.base import Bounds, PrivateClassifier, check_bounds, released
+from crossward.learning.estimators.base import Bounds, PrivateClassifier, check_bounds, one_per_feature, released
 from crossward.learning.losses import Huber, Logistic
 from crossward.learning.model import ReleasedModel
 from crossward.learning.plr import PLR
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
-from crossward.learning.transfer.sources import check_private
+from crossward.learning.transfer.simcomb import SimComb
 from crossward.privacy.budget import Epsilon
 from crossward.privacy.filters import Accountant
-from crossward.privacy.noise import Array, as_randomness
+from crossward.privacy.noise import Array
 
 
 class PrivateLogisticRegression(PrivateClassifier):
@@ -27,7 +28,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : the privacy budget of this fit, or `crossward.NON_PRIVATE` for the non-private twin.
+    epsilon : the privacy budget of this fit, at most 10^4, or `crossward.NON_PRIVATE` for the non-private twin.
     radius : a public bound near the typical norm of a record; longer records are shortened to it.
     bounds : public (low, high) of the features, numbers or one per feature; X is clipped and mapped to [-1, 1].
         One of `radius` and `bounds` is required; with bounds alone the radius is the largest norm they allow.
@@ -36,8 +37,9 @@ class PrivateLogisticRegression(PrivateClassifier):
     delta : for "amp" only.
     loss : "logistic" or "huber".
     prior : weights to pull towards (hypothesis transfer): an earlier `PrivateLogisticRegression` fitted elsewhere
-        with the same radius and intercept, or its `weights_`. "objective" only. A prior that is not private is refused
-        where that can be seen; of a bare array it cannot, so give only what was released.
+        with the same features, radius, bounds, column_scale and intercept, or its `weights_`. "objective" only. An
+        estimator that differs in these, or is not private, is refused. Of a bare array only the length can be
+        checked: that it was released, and with the same of these, is for the caller to see to.
     eta : 0 trusts the prior fully, 1 not at all.
     column_scale : public factor per feature, such as a power of its importance.
     fit_intercept, intercept_share : a constant column inside the same ball, as a share of the radius.
@@ -112,7 +114,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         with self._all_or_nothing():
             inside, labels = self._check_fit(X, y)
             learner = self.learner(inside.shape[1])
-            source = as_randomness(self.random_state)
+            source = self._randomness()
             fitted = learner.fit(inside, labels, randomness=source, accountant=self.accountant)
             self._model: ReleasedModel = fitted
             self.release_ = fitted.release
@@ -122,16 +124,14 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def learner(self, features: int) -> PLR | DPPSGD | AMP:
         """The settings of this estimator as a learner, for data with so many features."""
-        ball = Ball(
-            self._radius(features),
-            scale=None if self.column_scale is None else tuple(np.asarray(self.column_scale, dtype=float).tolist()),
-            intercept=self.intercept_share if self.fit_intercept else 0.0,
-        )
+        scale = None if self.column_scale is None else one_per_feature(self.column_scale, "column_scale", features)
+        intercept = self.intercept_share if self.fit_intercept else 0.0
+        ball = Ball(self._radius(features), scale=scale, intercept=intercept)
         if self.loss not in ("logistic", "huber"):
             raise InvalidSetting(f"loss is 'logistic' or 'huber', not {self.loss!r}.")
         loss = Huber() if self.loss == "huber" else Logistic()
         if self.mechanism == "objective":
-            return PLR(ball, self.lam, self.epsilon, self._pull(), loss)
+            return self._pulled(PLR(ball, self.lam, self.epsilon, loss=loss), features)
         if self.prior is not None:
             raise InvalidSetting(f"mechanism {self.mechanism!r} takes no prior.", "Use mechanism='objective'.")
         if self.mechanism == "dppsgd":
@@ -140,14 +140,21 @@ class PrivateLogisticRegression(PrivateClassifier):
             return AMP(ball, self.epsilon, self.delta, self.lam, loss=loss)
         raise InvalidSetting(f"mechanism is 'objective', 'dppsgd' or 'amp', not {self.mechanism!r}.")
 
-    def _pull(self) -> Pull | None:
+    def _pulled(self, learner: PLR, features: int) -> PLR:
         if self.prior is None:
-            return None
-        weights = self.prior
-        if isinstance(weights, PrivateLogisticRegression):
-            check_private([released(weights, "release_")], self.epsilon)
-            weights = weights.weights_
-        return Pull(np.asarray(weights, dtype=np.float64), self.eta)
+            return learner
+        if isinstance(self.prior, PrivateLogisticRegression):
+            released(self.prior, "weights_")
+            self._check_alike(self.prior, features)
+            return SimComb(learner, self.prior._model, eta=self.eta, mix="uniform")
+        try:
+            weights = np.asarray(self.prior, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidSetting(
+                f"prior is a {type(self.prior).__name__} that holds no weights.",
+                "Give a fitted PrivateLogisticRegression or its weights_.",
+            ) from error
+        return replace(learner, pull=Pull(weights, self.eta))
 
     def _margins(self, X: NDArray[np.floating]) -> Array:
         return self._model.margins(X)

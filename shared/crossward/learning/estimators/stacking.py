@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crossward.errors import InvalidSetting, WrongShape
+from crossward.errors import InvalidSetting, TooFewRecords
 from crossward.learning.encoding.groups import NormShare, importance_groups, uniform_groups
-from crossward.learning.estimators.base import Bounds, PrivateClassifier, released
+from crossward.learning.estimators.base import Bounds, PrivateClassifier, one_per_feature, released
 from crossward.learning.model import SplitModel
 from crossward.learning.plr import PLR
 from crossward.learning.plr_fs import PLRFS, groups_of
 from crossward.learning.records import Ball
 from crossward.learning.stacking import PSTF, PSTH, PSTS, LevelOne, MajorityVote, Scores, StackedModel, WeightedVote
+from crossward.learning.stacking.pst_h import Mix, check_mix
 from crossward.learning.stacking.split import LEVEL1_SHARE
 from crossward.privacy.budget import Epsilon
+from crossward.privacy.calibration import check_lambda
 from crossward.privacy.filters import Accountant
-from crossward.privacy.noise import Array, as_randomness
+from crossward.privacy.noise import Array
 from crossward.privacy.release import parallel
+
+MOST_RECORDS = 10**12
+"""Nobody brings more, so a count that would do is looked for below it."""
 
 
 class PrivateStackingClassifier(PrivateClassifier):
@@ -29,12 +35,13 @@ class PrivateStackingClassifier(PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : the privacy budget of this fit, or `crossward.NON_PRIVATE` for the non-private twin.
+    epsilon : the privacy budget of this fit, at most 10^4, or `crossward.NON_PRIVATE` for the non-private twin.
     radius, bounds : as in `PrivateLogisticRegression`; one of them is required. The radius is that of a whole record;
         a group of d_k of d features gets radius * sqrt(d_k / d).
     method : "PST-F" (groups of features) or "PST-S" (sets of records).
     source : what a source released, or several of them: turns PST-F into PST-H. A source is a fitted
-        `PrivateStackingClassifier` with the same features and groups, or its `level0_`.
+        `PrivateStackingClassifier` with the same features, bounds and groups, or its `level0_`, which does not say
+        what its bounds were.
     eta, mix : how far to trust the source, and how several are mixed ("records", "uniform", "scores").
     n_groups : K.
     importance : public importance per feature: groups and their q follow it, (W). None: uniform groups, (U).
@@ -55,6 +62,8 @@ class PrivateStackingClassifier(PrivateClassifier):
 
     level0_: SplitModel
 
+    _numbers: ClassVar[tuple[str, ...]] = (*PrivateClassifier._numbers, "level1_share", "gain", "prior")
+
     def __init__(
         self,
         epsilon: Epsilon = 1.0,
@@ -64,7 +73,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         method: Literal["PST-F", "PST-S"] = "PST-F",
         source: PrivateStackingClassifier | SplitModel | Sequence[PrivateStackingClassifier | SplitModel] | None = None,
         eta: float = 0.0,
-        mix: Literal["records", "uniform", "scores"] = "records",
+        mix: Mix = "records",
         n_groups: int = 5,
         importance: ArrayLike | None = None,
         group_seed: int = 0,
@@ -109,12 +118,36 @@ class PrivateStackingClassifier(PrivateClassifier):
         with self._all_or_nothing():
             inside, labels = self._check_fit(X, y)
             learner = self.learner(inside.shape[1])
-            source = as_randomness(self.random_state)
+            source = self._randomness()
+            self._check_count(learner, *inside.shape)
             fitted = learner.fit(inside, labels, randomness=source, accountant=self.accountant)
             self._model: StackedModel = fitted
             self.release_ = fitted.release
             self.level0_ = self._level0(learner, fitted)
         return self
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_mix(self.mix)
+        check_lambda(self.lam, "lam")
+        check_lambda(self.level1_lam, "level1_lam")
+
+    def _check_count(self, learner: PSTF | PSTS, n: int, features: int) -> None:
+        """A level refuses too few records by its own count: say how many there must be in all."""
+
+        def enough(count: int) -> bool:
+            try:
+                learner.release(count, features)
+            except TooFewRecords:
+                return False
+            return True
+
+        if not enough(n):
+            least = bisect_left(range(MOST_RECORDS), True, lo=n, key=enough)
+            raise TooFewRecords(
+                f"{n} records are too few for all models of {self.method} at epsilon = {self.epsilon!r}.",
+                f"Bring at least {least} records in all, or raise epsilon.",
+            )
 
     def _level0(self, learner: PSTF | PSTS, fitted: StackedModel) -> SplitModel:
         if isinstance(learner, PSTF):
@@ -135,9 +168,8 @@ class PrivateStackingClassifier(PrivateClassifier):
         split = PLRFS(groups_of(self._balls(features), self.lam), self.epsilon)
         if self.source is None:
             return PSTF(split, self._combiner(), self.level1_share)
-        return PSTH(
-            split, self._combiner(), self._sources(), eta=self.eta, mix=self.mix, level1_share=self.level1_share
-        )
+        sources = self._sources(features)
+        return PSTH(split, self._combiner(), sources, eta=self.eta, mix=self.mix, level1_share=self.level1_share)
 
     def _balls(self, features: int) -> tuple[Ball, ...]:
         if isinstance(self.n_groups, bool) or not isinstance(self.n_groups, int) or self.n_groups < 1:
@@ -146,10 +178,8 @@ class PrivateStackingClassifier(PrivateClassifier):
         share = NormShare(self._radius(features) / math.sqrt(features))
         if self.importance is None:
             return uniform_groups(features, K, self.group_seed, share, intercept=self._intercept())
-        importance = np.asarray(self.importance, dtype=np.float64)
-        if importance.shape != (features,):
-            raise WrongShape(f"importance has shape {importance.shape} and there are {features} features.")
-        return importance_groups(importance.tolist(), K, share, intercept=self._intercept())
+        importance = one_per_feature(self.importance, "importance", features)
+        return importance_groups(importance, K, share, intercept=self._intercept())
 
     def _combiner(self) -> LevelOne | MajorityVote | WeightedVote:
         if self.combiner == "C-mv":
@@ -161,14 +191,17 @@ class PrivateStackingClassifier(PrivateClassifier):
         scores = Scores(self.scores, self.gain)
         return LevelOne(self.epsilon, self.level1_lam, scores, self.prior, self.fit_intercept)
 
-    def _sources(self) -> list[SplitModel]:
+    def _sources(self, features: int) -> list[SplitModel]:
         given: list[Any] = list(self.source) if isinstance(self.source, list | tuple) else [self.source]
         models = [released(s, "level0_") if isinstance(s, PrivateStackingClassifier) else s for s in given]
         if not all(isinstance(s, SplitModel) for s in models):
             raise InvalidSetting(
-                f"A source is a fitted PrivateStackingClassifier or its level0_, not {self.source!r}.",
+                f"A source is a fitted PrivateStackingClassifier or its level0_, not a {type(self.source).__name__}.",
                 "Fit it at the source with method='PST-F'.",
             )
+        for source in given:
+            if isinstance(source, PrivateStackingClassifier):
+                self._check_alike(source, features)
         return models
 
     def _intercept(self) -> float:
