@@ -154,9 +154,10 @@ def _foot(certificate: Certificate) -> list[str]:
     meaning = [f"{name}: {NEIGHBOURS.get(name, 'see the code of the release.')}" for name in sorted(relations)]
     steps = [
         "Verify this certificate with the coordinator's public key, learned from a person and not from this file:"
-        " crossward_coordinator.certificate.verify_certificate(data, public_key).",
-        "Fetch each release by its digest: the SHA-256 of its payload is the digest, and the party's key signed it.",
-        "Export each party's ledger and verify it up to the line named here: its hash must be the one above. The"
+        " crossward study verify FILE --key KEY.",
+        "Fetch each release by its digest (crossward study release DIGEST): the SHA-256 of its payload is the digest, and the party's key signed it.",
+        "Export each party's ledger (crossward ledger mirror PARTY FILE) and verify it up to the line named here: its"
+        " hash must be the one above. The"
         " ledger holds the charge of the task (reserve) and the digest of its release. A charge that the coordinator"
         " had not heard of when the study ended comes after that line.",
     ]

@@ -11,7 +11,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from crossward.cli.groups import benchmarks, demo, parties, planning, services, setup, site, studies
-from crossward.cli.groups.options import LOOPBACK_TARGET, Ca, DataDir, Json, SiteToken, SiteUrl
+from crossward.cli.groups.options import (
+    LOOPBACK_COORDINATOR,
+    LOOPBACK_TARGET,
+    Ca,
+    Coordinator,
+    DataDir,
+    Json,
+    SiteToken,
+    SiteUrl,
+    Token,
+)
 from crossward.errors import CrosswardError, StudyInvalid
 from crossward.version import __version__
 
@@ -40,8 +50,18 @@ Seed = Annotated[int | None, typer.Option(help="Repeat exactly; the releases are
 Study = Annotated[str, typer.Argument(help="The study's id.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
 @commands.callback()
-def crossward() -> None:
+def crossward(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Every command takes --help."""
 
 
@@ -125,6 +145,26 @@ def evaluate(
         show_evaluation(client, study, as_json=json)
 
 
+@commands.command("release-auc")
+def release_auc(
+    study: Study,
+    epsilon: Annotated[float, typer.Option(help="What each person of the holdout pays for it.")],
+    site_token: SiteToken,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Release a target's AUC on its holdout with noise, paid for: this number may leave the house."""
+    from crossward.cli.render import tell
+    from crossward.cli.steward import at_site
+
+    with at_site(site, site_token, ca) as client:
+        paid = client.release_auc(study, epsilon)
+    noise = f"give or take {paid['deviation']:.3f} of noise"
+    line = f"AUC {paid['auc']:.3f}, {noise}. Paid with epsilon {epsilon:g}: it may leave the house."
+    tell(paid, line, as_json=json)
+
+
 @ledger.command("export")
 def ledger_export(
     file: Annotated[Path, typer.Argument(help="Where to write it.")],
@@ -137,6 +177,22 @@ def ledger_export(
 
     with at_site(site, site_token, ca) as client:
         export_ledger(client, file)
+
+
+@ledger.command("mirror")
+def ledger_mirror(
+    party: Annotated[str, typer.Argument(help="Whose ledger.")],
+    file: Annotated[Path, typer.Argument(help="Where to write it.")],
+    token: Token,
+    coordinator: Coordinator = LOOPBACK_COORDINATOR,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Write the coordinator's mirror of a party's ledger to a file that anyone can verify (auditor)."""
+    from crossward.cli.people import at_coordinator, export_mirror
+
+    with at_coordinator(coordinator, token, ca) as client:
+        export_mirror(client, party, file, as_json=json)
 
 
 @ledger.command("show")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +13,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from crossward.cli.render import tell
 from crossward.client import Client
-from crossward.errors import CrosswardError
+from crossward.errors import CrosswardError, InvalidSetting
+from crossward.ledger import export_file
 
 
 class StudyEnded(CrosswardError):
@@ -55,9 +58,9 @@ def _when(time: str | None) -> str:
     return "never" if time is None else f"{time[:10]} {time[11:19]}"
 
 
-def say_state(party: dict[str, Any]) -> None:
+def say_state(party: dict[str, Any], *, as_json: bool) -> None:
     """One line on a party."""
-    print(f"{party['party']} is {party['state']}. {party['cause']}".strip())
+    tell(party, f"{party['party']} is {party['state']}. {party['cause']}".strip(), as_json=as_json)
 
 
 def show_studies(client: Client, *, as_json: bool) -> None:
@@ -115,3 +118,29 @@ def _bars(client: Client, study: str) -> None:
                     bars[task["party"]] = progress.add_task(task["party"], total=1.0, state=task["state"])
                 done = 1.0 if task["state"] == "done" else task["progress"]
                 progress.update(bars[task["party"]], completed=done, state=task["state"])
+
+
+def put_public_set(client: Client, study: str, file: Path, *, as_json: bool) -> None:
+    """Give a study the public records that its aggregation learns from."""
+    made = client.put_public_set(study, _read(file))
+    tell(made, f"{study} has its public set: {made['records']} records, digest {made['digest']}.", as_json=as_json)
+
+
+def verify_certificate(file: Path, public_key: str) -> None:
+    """Check offline that a coordinator signed this certificate; print it if so."""
+    certificates = importlib.import_module("crossward_coordinator.certificate")
+    print(certificates.verify_certificate(_read(file), public_key).text())
+
+
+def export_mirror(client: Client, party: str, file: Path, *, as_json: bool) -> None:
+    """Write the coordinator's mirror of a party's ledger to a file that anyone can verify."""
+    head = export_file(client.ledger(party), file)
+    answer = {"lines": head.sequence, "head": head.hash}
+    tell(answer, f"{file}: {head.sequence} lines, head {head.sequence}:{head.hash}", as_json=as_json)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidSetting(f"{file} cannot be read: {error.strerror}.", "Give a file that is there.") from None

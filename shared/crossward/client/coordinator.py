@@ -89,6 +89,14 @@ class Client(Connected):
         answer = self._http.get(f"/v1/studies/{study}/certificate", params={"form": "text"})
         return answer.body.decode()
 
+    def release(self, digest: str) -> str:
+        """A signed release, byte for byte."""
+        return self._http.get(f"/v1/releases/{digest}").body.decode()
+
+    def receipt(self, digest: str) -> str:
+        """The coordinator's signed receipt of a release, byte for byte."""
+        return self._http.get(f"/v1/releases/{digest}/receipt").body.decode()
+
     # -- ledgers (auditor) ------------------------------------------------------------------------------------------
     def ledger(self, party: str) -> list[Line]:
         """The mirror of a party's ledger."""

@@ -16,6 +16,9 @@ from crossward.demo.records import DATASET, first_record
 from crossward.demo.story import ALONE, TOGETHER, run, studies
 from crossward.errors import AccessRefused, BudgetExceeded, CrosswardError, NotFound
 from crossward.ledger import first_difference, verify
+from crossward.study.messages import SignedRelease
+from crossward.web import keys
+from crossward_coordinator.certificate import verify_certificate
 
 COLOURED = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE")
 """What would put colours between the words, wherever they are printed."""
@@ -127,14 +130,23 @@ def test_the_command_line_follows_a_study_from_file_to_certificate(federation, s
     file.write_text(left_to_auto(study))
     assert "sound" in crossward(federation, "study", "check", file)
     assert study.digest in crossward(federation, "study", "create", file)
-    assert "watch" in crossward(federation, "study", "start", "by-hand")
+    assert json.loads(crossward(federation, "study", "start", "by-hand", "--json"))["id"] == "by-hand"
     crossward(federation, "study", "watch", "by-hand")
     shown = " ".join(crossward(federation, "study", "show", "by-hand").split())
     assert "complete" in shown
     assert "auto chose simcomb" in shown
     assert "by-hand" in crossward(federation, "study", "list")
     assert "epsilon" in crossward(federation, "study", "certificate", "by-hand")
-    assert json.loads(crossward(federation, "study", "certificate", "by-hand", "--json"))
+    certificate = tmp_path / "certificate.json"
+    certificate.write_text(crossward(federation, "study", "certificate", "by-hand", "--json"))
+    key = federation.client("lead").about()["public_key"]
+    assert "by-hand" in crossward(federation, "study", "verify", certificate, "--key", key)
+    stranger = keys.public_text(keys.generate())
+    assert "error" in crossward(federation, "study", "verify", certificate, "--key", stranger, code=2)
+    certified = verify_certificate(certificate.read_text(), key)
+    digest = next(party.release.digest for party in certified.parties if party.release is not None)
+    assert SignedRelease.from_json(crossward(federation, "study", "release", digest).strip()).digest == digest
+    assert json.loads(crossward(federation, "study", "release", digest, "--receipt"))
     assert "branch-1" in crossward(federation, "party", "list", role="operator")
     assert "code" in crossward(federation, "party", "invite", "late", "--role", "target", "--json", role="operator")
 
@@ -146,6 +158,11 @@ def test_the_command_line_follows_a_study_from_file_to_certificate(federation, s
     ledger = tmp_path / "ledger.jsonl"
     crossward(federation, "ledger", "export", ledger, site=site)
     assert "verified" in crossward(federation, "ledger", "verify", ledger)
+    mirror = tmp_path / "mirror.jsonl"
+    crossward(federation, "ledger", "mirror", site.name, mirror, role="auditor")
+    assert mirror.read_bytes() == ledger.read_bytes()
+    paid = crossward(federation, "release-auc", "by-hand", "--epsilon", "0.25", "--json", site=site)
+    assert 0 <= json.loads(paid)["auc"] <= 1
     records = tmp_path / "patients.csv"
     lines = (site.folder / "records.csv").read_text().splitlines()[:4]
     records.write_text("\n".join(lines))

@@ -48,18 +48,22 @@ def list_parties(
 
 
 @group.command("revoke")
-def revoke(party: Party, token: Token, coordinator: Coordinator = LOOPBACK_COORDINATOR, ca: Ca = None) -> None:
+def revoke(
+    party: Party, token: Token, coordinator: Coordinator = LOOPBACK_COORDINATOR, ca: Ca = None, json: Json = False
+) -> None:
     """End a party's part: its keys no longer count, studies go on without it."""
     from crossward.cli.people import at_coordinator, say_state
 
     with at_coordinator(coordinator, token, ca) as client:
-        say_state(client.revoke(party))
+        say_state(client.revoke(party), as_json=json)
 
 
 @group.command("reconcile")
-def reconcile(party: Party, token: Token, coordinator: Coordinator = LOOPBACK_COORDINATOR, ca: Ca = None) -> None:
+def reconcile(
+    party: Party, token: Token, coordinator: Coordinator = LOOPBACK_COORDINATOR, ca: Ca = None, json: Json = False
+) -> None:
     """Let a stopped party go on, once its ledger extends the mirror again."""
     from crossward.cli.people import at_coordinator, say_state
 
     with at_coordinator(coordinator, token, ca) as client:
-        say_state(client.reconcile(party))
+        say_state(client.reconcile(party), as_json=json)

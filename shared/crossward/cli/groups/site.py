@@ -42,12 +42,14 @@ def join(
 
 
 @group.command("rotate")
-def rotate(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None) -> None:
+def rotate(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False) -> None:
     """Change to a fresh key."""
+    from crossward.cli.render import tell
     from crossward.cli.steward import at_site
 
     with at_site(site, site_token, ca) as client:
-        print(f"The key is now {client.rotate()['key_id']}.")
+        made = client.rotate()
+    tell(made, f"The key is now {made['key_id']}.", as_json=json)
 
 
 @group.command("keys")
@@ -66,13 +68,16 @@ def pin(
     site_token: SiteToken,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
+    json: Json = False,
 ) -> None:
     """Trust a party's key, and from then on no other of its keys that is not pinned too."""
+    from crossward.cli.render import tell
     from crossward.cli.steward import at_site
 
     with at_site(site, site_token, ca) as client:
         made = client.pin(party, public_key)
-    print(f"Key {made['key_id']} of {party} is trusted. Compare this id with {party} on the telephone.")
+    line = f"Key {made['key_id']} of {party} is trusted. Compare this id with {party} on the telephone."
+    tell(made, line, as_json=json)
 
 
 @group.command("unpin")
@@ -82,24 +87,30 @@ def unpin(
     site_token: SiteToken,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
+    json: Json = False,
 ) -> None:
     """Trust a party's key no longer."""
+    from crossward.cli.render import tell
     from crossward.cli.steward import at_site
 
     with at_site(site, site_token, ca) as client:
-        left = [key["key_id"] for key in client.unpin(party, key_id)["keys"] if key["party"] == party]
-    print(f"Key {key_id} of {party} is trusted no longer; {', '.join(left) or 'none'} is left.")
+        keys = client.unpin(party, key_id)
+    left = [key["key_id"] for key in keys["keys"] if key["party"] == party]
+    line = f"Key {key_id} of {party} is trusted no longer; {', '.join(left) or 'none'} is left."
     if not left:
-        print("The next key is believed from the coordinator, unless the policy says pinned_keys_only.")
+        line += "\nThe next key is believed from the coordinator, unless the policy says pinned_keys_only."
+    tell(keys, line, as_json=json)
 
 
 @group.command("reconcile")
-def reconcile(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None) -> None:
+def reconcile(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False) -> None:
     """Take over what the coordinator's mirror has beyond this ledger, and go on if the two are one chain."""
+    from crossward.cli.render import tell
     from crossward.cli.steward import at_site
 
     with at_site(site, site_token, ca) as client:
-        print(f"Agreed at line {client.reconcile()['head']['sequence']}.")
+        agreed = client.reconcile()
+    tell(agreed, f"Agreed at line {agreed['head']['sequence']}.", as_json=json)
 
 
 @data.command("add")
@@ -147,13 +158,15 @@ def update_data(
     site_token: SiteToken,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
+    json: Json = False,
 ) -> None:
     """Register the data as they are now: persons keep their places, and what is spent stays spent."""
+    from crossward.cli.render import tell
     from crossward.cli.steward import at_site
 
     with at_site(site, site_token, ca) as client:
         made = client.add_version(name)
-    print(f"{name} is at version {made['version']} with {made['rows']} rows.")
+    tell(made, f"{name} is at version {made['version']} with {made['rows']} rows.", as_json=json)
 
 
 @data.command("report")
@@ -206,10 +219,12 @@ def approve(
     dataset: Annotated[str | None, typer.Option(help="Which dataset to use, where several fit.")] = None,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
+    json: Json = False,
 ) -> None:
     """Approve a task, or refuse it."""
+    from crossward.cli.render import tell
     from crossward.cli.steward import at_site
 
     with at_site(site, site_token, ca) as client:
         decided = client.decide(task, not refuse, dataset=dataset, words=words)
-    print(f"Task {decided['id']} is {decided['state']}.")
+    tell(decided, f"Task {decided['id']} is {decided['state']}.", as_json=json)

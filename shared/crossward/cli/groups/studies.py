@@ -38,15 +38,18 @@ def example(
 
 
 @group.command("create")
-def create(file: File, token: Token, coordinator: Coordinator = LOOPBACK_COORDINATOR, ca: Ca = None) -> None:
+def create(
+    file: File, token: Token, coordinator: Coordinator = LOOPBACK_COORDINATOR, ca: Ca = None, json: Json = False
+) -> None:
     """Check a study file and store it at the coordinator."""
     from crossward.cli.people import at_coordinator
+    from crossward.cli.render import tell
     from crossward.cli.study import read_study
 
     study = read_study(file)
     with at_coordinator(coordinator, token, ca) as client:
         made = client.create(study.to_yaml())
-    print(f"{made['id']} is {made['state']}, digest {made['digest']}.")
+    tell(made, f"{made['id']} is {made['state']}, digest {made['digest']}.", as_json=json)
 
 
 @group.command("list")
@@ -71,14 +74,34 @@ def show(
         show_study(client, study, as_json=json)
 
 
+@group.command("public-set")
+def public_set(
+    study: Study,
+    file: Annotated[Path, typer.Argument(help="CSV: the study's features, and its label.")],
+    token: Token,
+    coordinator: Coordinator = LOOPBACK_COORDINATOR,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Give the public records that a study with the feature method learns from, before it starts."""
+    from crossward.cli.people import at_coordinator, put_public_set
+
+    with at_coordinator(coordinator, token, ca) as client:
+        put_public_set(client, study, file, as_json=json)
+
+
 @group.command("start")
-def start(study: Study, token: Token, coordinator: Coordinator = LOOPBACK_COORDINATOR, ca: Ca = None) -> None:
+def start(
+    study: Study, token: Token, coordinator: Coordinator = LOOPBACK_COORDINATOR, ca: Ca = None, json: Json = False
+) -> None:
     """Give the parties their tasks."""
     from crossward.cli.people import at_coordinator
+    from crossward.cli.render import tell
 
     with at_coordinator(coordinator, token, ca) as client:
         started = client.start(study)
-    print(f"{started['id']} is {started['state']}; watch it with: crossward study watch {study}")
+    line = f"{started['id']} is {started['state']}; watch it with: crossward study watch {study}"
+    tell(started, line, as_json=json)
 
 
 @group.command("watch")
@@ -99,12 +122,15 @@ def cancel(
     reason: Annotated[str, typer.Option(help="Everyone may read it.")] = "",
     coordinator: Coordinator = LOOPBACK_COORDINATOR,
     ca: Ca = None,
+    json: Json = False,
 ) -> None:
     """End a study. Charges stand; what comes later is refused."""
     from crossward.cli.people import at_coordinator
+    from crossward.cli.render import tell
 
     with at_coordinator(coordinator, token, ca) as client:
-        print(f"{study} is {client.cancel(study, reason)['state']}.")
+        ended = client.cancel(study, reason)
+    tell(ended, f"{study} is {ended['state']}.", as_json=json)
 
 
 @group.command("certificate")
@@ -120,3 +146,29 @@ def certificate(
             print_json(client.certificate(study))
         else:
             print(client.certificate_text(study))
+
+
+@group.command("verify")
+def verify(
+    file: Annotated[Path, typer.Argument(help="A certificate, as `crossward study certificate --json` printed it.")],
+    key: Annotated[str, typer.Option("--key", help="The coordinator's public key, learned from its operator.")],
+) -> None:
+    """Verify a certificate offline, and print what it says."""
+    from crossward.cli.people import verify_certificate
+
+    verify_certificate(file, key)
+
+
+@group.command("release")
+def release(
+    digest: Annotated[str, typer.Argument(help="The release's digest, from a certificate.")],
+    token: Token,
+    receipt: Annotated[bool, typer.Option("--receipt", help="The coordinator's receipt for it instead.")] = False,
+    coordinator: Coordinator = LOOPBACK_COORDINATOR,
+    ca: Ca = None,
+) -> None:
+    """Print what left a site, byte for byte as it was signed."""
+    from crossward.cli.people import at_coordinator
+
+    with at_coordinator(coordinator, token, ca) as client:
+        print(client.receipt(digest) if receipt else client.release(digest))
