@@ -131,6 +131,44 @@ def test_a_place_that_cannot_be_read(site, where) -> None:
     assert "hunter2" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:////data/clinic.db", "sqlite:////data/clinic.db"),
+        ("postgresql://host:5432/clinic?sslmode=require", "postgresql://host:5432/clinic"),
+        ("postgresql://u:hunter2@host/clinic", "postgresql://host/clinic"),
+        ("postgresql://u:hun@ter2@host/clinic", "postgresql://host/clinic"),
+        ("postgresql://u:hun?ter2@host/clinic", "postgresql://"),
+        ("postgresql://host/clinic?password=hun@ter2", "postgresql://"),
+        ("banana://banana", "banana://banana"),
+        ("banana", "banana"),
+        ("${CLINIC_URL}", "${CLINIC_URL}"),
+        ("host=h password=hunter2", "a database"),
+        ("u:hunter2@host", "a database"),
+    ],
+)
+def test_a_database_is_named_without_what_opens_it(url, shown) -> None:
+    assert SqlPlace(kind="sql", url=url, query="SELECT 1").where == f"the query on {shown}"
+
+
+@pytest.mark.parametrize(
+    ("url", "query", "words"),
+    [
+        ("banana", "SELECT 1", "banana fails: this is no URL such as"),
+        ("banana://banana", "SELECT 1", "banana://banana fails: no such kind of database"),
+        ("mysql+nosuchdriver://host/db", "SELECT 1", "no such kind of database"),
+        ("sqlite://", "CREATE TABLE visit (pid TEXT)", "the query on sqlite:// gives no table. Give a query that only"),
+        ("sqlite://", "SELECT * FROM nowhere", "no such table: nowhere. Check"),
+    ],
+)
+def test_a_query_that_makes_no_sense_is_named_in_words(url, query, words) -> None:
+    where = SqlPlace(kind="sql", url=url, query=query)
+    for read_it in (where.names, lambda: where.read(["pid"])):
+        with pytest.raises(InvalidData) as refusal:
+            read_it()
+        assert words in str(refusal.value)
+
+
 def test_units_codes_and_missing_words(site, study, tmp_path) -> None:
     text = "pid,glu,fam,smoke,dx\np1,90.08,J,1,E11\np2,NA,N,0,none\n"
     mapping = DataMap.from_data(

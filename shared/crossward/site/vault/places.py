@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 from pydantic import Field
-from sqlalchemy import create_engine, exc, text
+from sqlalchemy import Connection, create_engine, exc, text
 from sqlalchemy.engine import make_url
 
 from crossward.errors import CrosswardError, EmptyData, InvalidData
@@ -119,7 +119,12 @@ class SqlPlace(Section):
     @property
     def where(self) -> str:
         """The database, without user and password."""
-        return f"the query on {self.url.partition('://')[0]}://{self.url.rpartition('@')[2].partition('?')[0]}"
+        kind, mark, rest = self.url.partition("://")
+        if not mark:  # no URL; a word is shown, and a variable's name, but nothing that may hold a password
+            return f"the query on {self.url if self.url.strip('${}').isidentifier() else 'a database'}"
+        before, _, after = rest.rpartition("@")
+        # A question mark before the @ is the password's, or begins options that may hold one: then the kind must do.
+        return f"the query on {kind}{mark}{'' if '?' in before else after.partition('?')[0]}"
 
     def names(self) -> list[str]:
         """The columns there are."""
@@ -148,15 +153,23 @@ class SqlPlace(Section):
             engine = create_engine(make_url(os.path.expandvars(self.url)))
             try:
                 with engine.connect() as connection:
-                    return None if use is None else use(connection.execute(text(self.query)))
+                    return None if use is None else use(self._table(connection))
             finally:
                 engine.dispose()
         except CrosswardError:
             raise
         except (exc.SQLAlchemyError, ImportError, OSError, ValueError, TypeError, LookupError) as error:
             # Drivers answer a URL or a query that makes no sense (a NUL, a port that is no number) with any of these.
-            words = str(getattr(error, "orig", None) or type(error).__name__).partition("\n")[0]
-            raise InvalidData(f"{self.where} fails: {words}", "Check URL, rights and query.") from None
+            words = str(getattr(error, "orig", None) or _in_words(error)).partition("\n")[0].rstrip(".")
+            raise InvalidData(f"{self.where} fails: {words}.", "Check URL, rights and query.") from None
+
+    def _table(self, connection: Connection) -> Any:
+        result = connection.execute(text(self.query))
+        if not result.returns_rows:
+            raise InvalidData(
+                f"{self.where} gives no table.", "Give a query that only reads, such as SELECT ... FROM ..."
+            )
+        return result
 
 
 Place = Annotated[CsvPlace | ParquetPlace | SqlPlace, Field(discriminator="kind")]
@@ -164,6 +177,17 @@ Place = Annotated[CsvPlace | ParquetPlace | SqlPlace, Field(discriminator="kind"
 
 def _counted(row: int) -> str:
     return f"row {row + 1}"
+
+
+def _in_words(error: Exception) -> str:
+    """What is wrong where the library's own words may quote the URL."""
+    if isinstance(error, exc.NoSuchModuleError):
+        return "no such kind of database is known"
+    if isinstance(error, ImportError):
+        return f"the driver {error.name} is not installed"
+    if isinstance(error, exc.ArgumentError):
+        return "this is no URL such as postgresql://host/database"
+    return type(error).__name__
 
 
 def _plain(column: Any) -> Column:
