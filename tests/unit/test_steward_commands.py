@@ -7,7 +7,7 @@ import typer.testing
 
 from crossward.cli.main import commands
 from crossward.client import SiteClient
-from crossward.errors import CrosswardError, InvalidSetting
+from crossward.errors import Conflict, CrosswardError, InvalidEpsilon, InvalidSetting, StorageFailed
 
 RECORD = {"age": 61, "bmi": None, "smoker": "no", "family": True, "glucose": 5.5}
 
@@ -70,3 +70,61 @@ def test_what_holds_no_records_is_refused(tmp_path, asked, name, content):
     with pytest.raises(InvalidSetting, match=r"does not hold records.*\"records\""):
         predict(tmp_path / name)
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        (("--epsilon", "nan"), InvalidEpsilon, "finite"),
+        (("--epsilon", "inf"), InvalidEpsilon, "finite"),
+        (("--epsilon", "0"), InvalidEpsilon, "above 0"),
+        (("--epsilon", "1", "--delta", "nan"), InvalidEpsilon, "between 0 and 1"),
+        (("--epsilon", "1", "--study", "nofile.yaml"), InvalidSetting, "nofile.yaml cannot be read"),
+        (("--epsilon", "1", "--mapping", "nofile.yaml"), InvalidSetting, "nofile.yaml cannot be read"),
+    ],
+)
+def test_data_are_not_added_with_mistaken_options(options, kind, words):
+    with pytest.raises(kind, match=words):
+        crossward(
+            "site", "data", "add", "a", "--csv", "a.csv", "--person", "p", *options, "--site-token", "cw_steward_x"
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        (("--epsilon", "0"), InvalidEpsilon, "above 0"),
+        (("--epsilon", "nan"), InvalidEpsilon, "finite"),
+        (("--epsilon", "3"), InvalidEpsilon, "Use 2 at most"),
+        (("--method", "banana"), InvalidSetting, "'banana'.*simcomb"),
+        (("--method", "direct"), InvalidSetting, "'direct'.*simcomb"),
+    ],
+)
+def test_a_demonstration_that_cannot_run_does_not_start(tmp_path, options, kind, words):
+    with pytest.raises(kind, match=words):
+        crossward("demo", "--dir", tmp_path / "demo", *options)
+    assert not (tmp_path / "demo").exists()
+    there = ("--tokens", tmp_path, "--records", "patients.csv")
+    with pytest.raises(kind, match=words):
+        crossward("demo", "study", "main=http://127.0.0.1:1", *there, *options)
+
+
+def test_a_folder_holds_one_demonstration(tmp_path):
+    (tmp_path / "coordinator").mkdir()
+    with pytest.raises(Conflict, match=r"already.*another folder, or remove"):
+        crossward("demo", "--dir", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("demo", "--dir"), ("study", "example", "--data"), ("demo", "records", "main"), ("secret",)]
+)
+def test_a_path_that_cannot_be_written_is_said(tmp_path, arguments):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageFailed, match=r"cannot be written|is not there"):
+        crossward(*arguments, tmp_path / "file" / "x")
+
+
+def test_a_secret_makes_no_folder(tmp_path):
+    with pytest.raises(StorageFailed, match="nodir is not there"):
+        crossward("secret", tmp_path / "nodir" / "x")
+    assert not (tmp_path / "nodir").exists()

@@ -22,9 +22,9 @@ from crossward.client import Client, SiteClient
 from crossward.demo.federation import LocalFederation
 from crossward.demo.owner import SimulatedOwner
 from crossward.demo.people import BUDGET, Desk, People
-from crossward.demo.records import branch, first_record, simulated, write_csv
-from crossward.demo.story import ALONE, TOGETHER, Row, Story, run
-from crossward.errors import InvalidSetting
+from crossward.demo.records import branch, first_record, simulated, write_csv, writing
+from crossward.demo.story import ALONE, TOGETHER, Row, Story, check, run
+from crossward.errors import Conflict, InvalidSetting
 from crossward.simulate.hospitals import Federation
 from crossward.web.files import secret_of
 
@@ -36,12 +36,16 @@ def show_demo(
 ) -> None:
     """Start the federation, run the studies, show what came of it."""
     began = time.monotonic()
+    check(method, epsilon)
     with ExitStack() as stack:
         if folder is None and not keep:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crossward-")))
         else:
             home = folder or Path(tempfile.mkdtemp(prefix="crossward-"))
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with writing(home):
+            if (home / "coordinator").exists():
+                raise Conflict(f"{home} holds a demonstration already.", "Choose another folder, or remove this one.")
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
         federation, story = _play(stack, home, branches, method, epsilon, seed)
         seconds = time.monotonic() - began
         where = f"{home}/*/*.sqlite3" if keep or folder else "a temporary folder, gone now (--keep or --dir leaves it)"
@@ -83,8 +87,9 @@ def write_records(hospital: str, file: Path, seed: int) -> None:
         return
     made = simulated(hospital, seed)
     fresh = file.with_name(f".{file.name}.new")
-    write_csv(made, fresh)
-    fresh.replace(file)
+    with writing(file):
+        write_csv(made, fresh)
+        fresh.replace(file)
     print(f"{file}: {len(made.labels):,} simulated patients of {hospital}.")
 
 
@@ -102,6 +107,7 @@ def play_study(
 ) -> None:
     """Bring a federation that runs already together, run the studies, show what came of it."""
     began = time.monotonic()
+    check(method, epsilon)
     say = Lines()
     with ExitStack() as stack:
         people = _people(stack, sites, coordinator, tokens, records, ca)

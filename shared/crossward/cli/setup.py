@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-from crossward.errors import InvalidSetting
+from crossward.errors import InvalidSetting, StorageFailed
 from crossward.web.certificates import Authority
 from crossward.web.files import write_file
 
@@ -31,5 +31,7 @@ def make_secret(file: Path, *, mode: int) -> None:
     if file.exists():
         print(f"{file} is there and stays.")
         return
+    if not file.absolute().parent.is_dir():  # a mistyped path would hide the secret in a new folder
+        raise StorageFailed(f"The folder {file.parent} is not there.", "Make it first, or correct the path.")
     write_file(file, secrets.token_urlsafe(32).encode(), mode)
     print(f"{file}: made.")

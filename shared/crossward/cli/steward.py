@@ -16,6 +16,7 @@ from crossward.cli.waiting import wait_until_well
 from crossward.client import SiteClient
 from crossward.errors import InvalidSetting, NotReady, Unreachable
 from crossward.ledger import export_file
+from crossward.privacy.budget import check_delta, check_epsilon
 from crossward.web.client import HttpClient
 from crossward.web.retry import NEVER
 
@@ -49,11 +50,18 @@ def at_site(url: str, token: str, ca: Path | None) -> SiteClient:
     return _Started(url, token, ca=ca)
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{path} cannot be read: {error}", "Give a YAML file.") from None
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file that holds a mapping."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        found = yaml.safe_load(_text(path))
+    except yaml.YAMLError as error:
         raise InvalidSetting(f"{path} cannot be read: {error}", "Give a YAML file.") from None
     if not isinstance(found, dict):
         raise InvalidSetting(f"{path} does not hold names and values.", "Give a YAML mapping.")
@@ -89,6 +97,9 @@ def add_dataset(
     as_json: bool,
 ) -> None:
     """Connect data and show the local report."""
+    check_epsilon(epsilon)
+    if delta:
+        check_delta(delta)
     mapped = {"person": person} | ({} if mapping is None else read_yaml(mapping))
     made = client.add_dataset(
         name,
@@ -98,7 +109,7 @@ def add_dataset(
         delta=delta,
         filter="zcdp" if zcdp else "basic",
         records_per_person=records_per_person,
-        study=None if study is None else study.read_text(encoding="utf-8"),
+        study=None if study is None else _text(study),
     )
     if as_json:
         print(json.dumps(made, indent=2))

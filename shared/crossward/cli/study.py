@@ -80,7 +80,12 @@ def _written(value: object) -> str:
 
 def write_example(folder: Path) -> None:
     """A study and the records of a simulated main hospital and a branch, to run it on."""
-    from crossward.demo.records import OUTCOME, first_record, write_csv  # noqa: PLC0415 - only this command simulates
+    from crossward.demo.records import (  # noqa: PLC0415 - only this command simulates
+        OUTCOME,
+        first_record,
+        write_csv,
+        writing,
+    )
     from crossward.simulate.hospitals import PREVALENCE, Federation  # noqa: PLC0415
 
     hospitals = Federation.simulate(branches=1)
@@ -92,12 +97,13 @@ def write_example(folder: Path) -> None:
         method=AUTO,
         records={"main": len(hospitals.main.labels), "branch-1": len(hospitals.branches[0].labels)},
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "study.yaml").write_text(study.to_yaml(), encoding="utf-8")
-    for name, hospital in (("main", hospitals.main), ("branch-1", hospitals.branches[0])):
-        write_csv(hospital, folder / f"{name}.csv")
     question = {"study": study.id, "record": first_record(hospitals.branches[0])}
-    (folder / "patient.json").write_text(json.dumps(question, indent=2), encoding="utf-8")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "study.yaml").write_text(study.to_yaml(), encoding="utf-8")
+        for name, hospital in (("main", hospitals.main), ("branch-1", hospitals.branches[0])):
+            write_csv(hospital, folder / f"{name}.csv")
+        (folder / "patient.json").write_text(json.dumps(question, indent=2), encoding="utf-8")
     print(f"Wrote study.yaml, main.csv, branch-1.csv and patient.json to {folder}. None of the patients is real.")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from crossward.client import Client, SiteClient
 from crossward.demo.records import DATASET, MAIN, PERSON
@@ -18,7 +18,7 @@ from crossward.demo.records import DATASET, MAIN, PERSON
 Say = Callable[[str], None]
 
 BUDGET = 5.0
-POLICY = {"decide": "approve", "epsilon_per_study": 2.0, "minimum_rows": 200}
+POLICY: dict[str, Any] = {"decide": "approve", "epsilon_per_study": 2.0, "minimum_rows": 200}
 
 
 @dataclass(slots=True)

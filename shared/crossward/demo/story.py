@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossward.client import Client
-from crossward.demo.people import Desk, People
+from crossward.demo.people import POLICY, Desk, People
 from crossward.demo.records import OUTCOME
-from crossward.errors import NotReady, StorageFailed, Unreachable
+from crossward.errors import InvalidEpsilon, InvalidSetting, NotReady, StorageFailed, Unreachable
 from crossward.ledger import first_difference
+from crossward.privacy.budget import check_epsilon
 from crossward.simulate.hospitals import PREVALENCE, SCHEMA
 from crossward.study import Study, study_for
 from crossward.study.auto import AUTO
+from crossward.study.methods import METHODS
 
 ALONE, TOGETHER = "alone", "together"
 ENDED = ("complete", "failed", "cancelled")
@@ -47,6 +49,17 @@ class Story:
     ledgers_agree: bool
     prediction: dict[str, Any]
     certificate: str
+
+
+def check(method: str, epsilon: float) -> None:
+    """Refuse, before anything starts, what no study here could be made of."""
+    if method != AUTO and (method not in METHODS or not METHODS[method].has_sources):
+        raise InvalidSetting(f"{method!r} is no method to learn from another hospital.", "Use auto, simcomb or pst-h.")
+    most = POLICY["epsilon_per_study"]
+    if check_epsilon(epsilon) > most:
+        raise InvalidEpsilon(
+            f"No hospital of the demonstration lets a study cost {epsilon:g}.", f"Use {most:g} at most."
+        )
 
 
 def studies(people: People, method: str, epsilon: float) -> tuple[Study, Study]:
