@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from crossward.cli import steward
+from crossward.cli.groups.site import update_data
 from crossward.errors import CrosswardError, InvalidData, InvalidSetting, NotReady, RemoteProblem
 from crossward.ledger import Line, OpenBody, read, write
 from crossward.privacy.budget import Budget
@@ -113,7 +114,7 @@ def test_who_has_left_the_data_still_has_the_budget(site, tmp_path) -> None:
         vault.connect("c", add(table(tmp_path, 300, 400, "c.csv"), 99), MAP, BUDGET)
 
 
-def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplog, capsys) -> None:
+def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplog, capsys, monkeypatch) -> None:
     caplog.set_level("DEBUG")
     vault, words = Vault(site), "persons_in_two_datasets"
     assert vault.connect("a", table(tmp_path, 0, 100), MAP, BUDGET).report[words] == 0
@@ -128,6 +129,10 @@ def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplo
     for report, line in ((made.report, "4 people are in two datasets and have both budgets."), ({words: 0}, "")):
         client = SimpleNamespace(add_dataset=lambda *_, report=report, **__: answer | {"report": report})
         steward.add_dataset(client, "b", {}, None, "pid", None, **given)
+        assert "".join(capsys.readouterr().out.splitlines()[1:]) == line
+        client.add_version = lambda _, report=report: {"version": 2, "rows": 101, "report": report}
+        monkeypatch.setattr(steward, "at_site", lambda *_, client=client: contextlib.nullcontext(client))
+        update_data("b", "token")
         assert "".join(capsys.readouterr().out.splitlines()[1:]) == line
     # What others may see, or be sent, has it nowhere; and nothing of it is logged.
     assert words not in json.dumps(status(site))

@@ -162,11 +162,12 @@ def update_data(
 ) -> None:
     """Register the data as they are now: persons keep their places, and what is spent stays spent."""
     from crossward.cli.render import tell
-    from crossward.cli.steward import at_site
+    from crossward.cli.steward import at_site, in_two
 
     with at_site(site, site_token, ca) as client:
         made = client.add_version(name)
-    tell(made, f"{name} is at version {made['version']} with {made['rows']} rows.", as_json=json)
+    line = f"{name} is at version {made['version']} with {made['rows']} rows."
+    tell(made, line + in_two(made), as_json=json)
 
 
 @data.command("report")
