@@ -88,7 +88,12 @@ def test_csv_parquet_and_sql_give_the_same_rows(site, study, tmp_path) -> None:
         ),
         (HEAD + "p1,high,0,no,1\np2,5,0,no,0\n", {}, InvalidData, ["table.csv, line 2", "'glucose'", "'high'"]),
         (HEAD + "p1,5,0,no,1\np2,inf,0,no,0\n", {}, InvalidData, ["line 3", "'inf'"]),
-        (HEAD + "p1,5,0,pipe,1\np2,5,0,no,0\n", {}, InvalidData, ["table.csv", "'pipe'", "'smoker'"]),
+        (
+            HEAD + "p1,5,0,pipe,1\np2,5,0,no,0\n",
+            {},
+            InvalidData,
+            ["table.csv, line 2: column 'smoker' (feature 'smoker') is 'pipe'; the schema lists 'no', 'yes'."],
+        ),
         (HEAD + "p1,5,0,no,1\np2,5,0,no,1\n", {}, OneClass, ["table.csv", "all 2 labels 'ill'", "positive"]),
         (HEAD + "p1,5,0,no,1\np2,5,0,no,\n", {}, InvalidData, ["line 3", "label 'ill'"]),
         (HEAD + ",5,0,no,1\n", {}, InvalidData, ["line 2", "'pid'", "is empty"]),
@@ -101,7 +106,30 @@ def test_csv_parquet_and_sql_give_the_same_rows(site, study, tmp_path) -> None:
             ["stone", "mmol/L", "factor"],
         ),
         (HEAD + table(20), {"person": "nobody"}, InvalidData, ["no column 'nobody'"]),
-        (HEAD + "p1,5,0,no,1\np2,5,,no,0\n", {}, InvalidData, ["'family' is missing in 1 of 2 rows"]),
+        (
+            HEAD + "p1,5,0,no,1\np2,5,,no,0\n",
+            {},
+            InvalidData,
+            ["table.csv, line 3: column 'family' (feature 'family') is missing, as in 1 of 2 rows, and has no"],
+        ),
+        (
+            HEAD + "p1,5,0,no,1\np2,5,0,no,maybe\n",
+            {},
+            InvalidData,
+            ["table.csv, line 3: column 'ill' (label 'ill') is 'maybe'; "],
+        ),
+        (
+            "pid,glucose,fam,smoker,dx\np1,5,0,no,1\np2,5,J,no,E11\n",
+            {"features": {"family": "fam"}, "labels": {"ill": "dx"}},
+            InvalidData,
+            ["table.csv, line 3: column 'fam' (feature 'family') is 'J'; "],
+        ),
+        (
+            "pid,glucose,fam,smoker,dx\np1,5,0,no,1\np2,5,1,no,E11\n",
+            {"features": {"family": "fam"}, "labels": {"ill": "dx"}},
+            InvalidData,
+            ["table.csv, line 3: column 'dx' (label 'ill') is 'E11'; "],
+        ),
     ],
 )
 def test_bad_data_is_refused_by_name_and_nothing_is_opened(site, study, tmp_path, text, mapping, error, words) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from crossward.errors import InvalidBounds, InvalidData, InvalidImportance, InvalidSetting
 from crossward.learning.encoding.tables import Column
-from crossward.learning.encoding.values import FLAG_WORDS, MISSING, lower, read_numbers, read_words, spellings
+from crossward.learning.encoding.values import FLAG_WORDS, MISSING, at_spot, lower, read_numbers, read_words, spellings
 from crossward.privacy.noise import Array
 
 Direction: TypeAlias = Literal["up", "down"]
@@ -212,9 +212,10 @@ def _bad_default(feature: Feature, meaning: str) -> InvalidSetting:
 def _count_missing(feature: Feature, missing: NDArray[np.bool_]) -> int:
     count = int(np.count_nonzero(missing))
     if count and feature.default is None:
-        raise InvalidData(
-            f"{feature.name!r} is missing in {count} of {len(missing)} rows, first in row {int(np.argmax(missing))} "
-            "(from 0), and has no default.",
+        row, of = int(np.argmax(missing)), f"in {count} of {len(missing)} rows"
+        error = InvalidData(
+            f"{feature.name!r} is missing {of}, first in row {row} (from 0), and has no default.",
             "Declare a default in the schema, or leave these records out.",
         )
+        raise at_spot(error, feature.name, row, f"is missing, as {of}, and has no default.")
     return count

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,29 @@ _UNREAD = -2
 
 FLAG_WORDS: dict[Any, int] = {False: 0, True: 1, "false": 0, "true": 1, "no": 0, "yes": 1, "0": 0, "1": 1}
 """How a flag may be written; the numbers 0 and 1 equal False and True."""
+
+
+_E = TypeVar("_E", bound=InvalidData)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The feature and the row, from 0, of a value that does not fit: for whoever knows both by other names."""
+
+    name: str
+    row: int
+    said: str
+
+
+def at_spot(error: _E, name: str, row: int, said: str) -> _E:
+    """The error, with the spot it is about."""
+    vars(error)["spot"] = Spot(name, row, said)
+    return error
+
+
+def spot_of(error: Exception) -> Spot | None:
+    """The spot that an error is about, if it is about one."""
+    return vars(error).get("spot")
 
 
 def is_missing(value: Any) -> bool:
@@ -43,7 +67,8 @@ def read_numbers(name: str, column: Column) -> Array:
         values = np.array([_number(name, row, value) for row, value in enumerate(column)], dtype=np.float64)
     if np.any(np.isinf(values)):
         row = int(np.argmax(np.isinf(values)))
-        raise NotFinite(f"{name!r} is {values[row]} in row {row} (from 0).", "Give a number, or leave it empty.")
+        error = NotFinite(f"{name!r} is {values[row]} in row {row} (from 0).", "Give a number, or leave it empty.")
+        raise at_spot(error, name, row, f"is {values[row]}.")
     return values
 
 
@@ -78,9 +103,10 @@ def _number(name: str, row: int, value: Any) -> float:
     try:
         return float(value)
     except (ValueError, TypeError, OverflowError):
-        raise InvalidData(
+        error = InvalidData(
             f"{name!r} is {value!r} in row {row} (from 0), which is not a number.", "Correct it or leave it empty."
-        ) from None
+        )
+        raise at_spot(error, name, row, f"is {value!r}, which is not a number.") from None
 
 
 def _word(name: str, row: int, value: Any, words: Mapping[Any, int], spell: Callable[[Any], Any]) -> int:
@@ -90,7 +116,8 @@ def _word(name: str, row: int, value: Any, words: Mapping[Any, int], spell: Call
         return words[spell(value)]
     except (KeyError, TypeError):
         listed = ", ".join(repr(word) for word in words if isinstance(word, str))
-        raise UnknownCategory(
+        error = UnknownCategory(
             f"{name!r} is {value!r} in row {row} (from 0); the schema lists {listed}.",
             "Map the local values to the listed ones.",
-        ) from None
+        )
+        raise at_spot(error, name, row, f"is {value!r}; the schema lists {listed}.") from None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from crossward.errors import CrosswardError, OneClass
 from crossward.learning.encoding.tables import Column
-from crossward.learning.encoding.values import is_missing
+from crossward.learning.encoding.values import is_missing, spot_of
 from crossward.privacy.noise import Array
 from crossward.site.vault.mapping import DataMap
 from crossward.site.vault.persons import Persons
@@ -34,13 +34,16 @@ def _missing(column: Column) -> int:
 
 
 def encode(study: Study, mapping: DataMap, raw: Raw) -> tuple[Array, Array, dict[str, Any]]:
-    """Every row, encoded, with its label; and how the data fit the study. Refusals name the place."""
-    table, labels = mapping.features_of(study, raw), mapping.label_of(study, raw)
+    """Every row, encoded, with its label; and how the data fit the study. Refusals name place, line and column."""
+    table, labels, label = mapping.features_of(study, raw), mapping.label_of(study, raw), study.label
     try:
         X, found = study.schema.encode_with_report(table)
-        y = study.schema.encode_labels(labels, study.label.positive, study.label.negative)
     except CrosswardError as error:
-        raise type(error)(f"{raw.where}: {error.cause}", error.fix) from None
+        raise _placed(error, raw, lambda name: f"{mapping.of_feature(name).column!r} (feature {name!r})") from None
+    try:
+        y = study.schema.encode_labels(labels, label.positive, label.negative)
+    except CrosswardError as error:
+        raise _placed(error, raw, lambda _: f"{mapping.of_label(label.name).column!r} (label {label.name!r})") from None
     positives = int(np.count_nonzero(y > 0))
     if positives in (0, len(y)):
         which = "positive" if positives else "negative"
@@ -52,3 +55,11 @@ def encode(study: Study, mapping: DataMap, raw: Raw) -> tuple[Array, Array, dict
     counts: Mapping[str, Any] = found.features
     features = {name: {"missing": count.missing, "clipped": count.clipped} for name, count in counts.items()}
     return X, y, {"study": study.id, "rows": len(y), "positives": positives, "features": features}
+
+
+def _placed(error: CrosswardError, raw: Raw, column: Callable[[str], str]) -> CrosswardError:
+    """The error in the words of the place: its own lines and columns, not the rows and features of the encoding."""
+    spot = spot_of(error)
+    if spot is None:
+        return type(error)(f"{raw.where}: {error.cause}", error.fix)
+    return type(error)(f"{raw.where}, {raw.row_name(spot.row)}: column {column(spot.name)} {spot.said}", error.fix)
