@@ -16,17 +16,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from crossward.cli.study import read_text
-from crossward.errors import InvalidSetting
+from crossward.errors import InvalidSetting, StudyInvalid
 from crossward.plan import EPSILONS, Assumptions, Forecast, Outlook, plan
 from crossward.plan.figure import check_plot, draw
-from crossward.plan.power import AS_WRITTEN, MOST_TARGETS
+from crossward.plan.power import AS_WRITTEN, MOST_TARGETS, representative
+from crossward.plan.setting import MOST_RECORDS
 from crossward.privacy.budget import check_epsilon
-from crossward.simulate.methods import METHODS
 from crossward.study import Study
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDE = 100
 """A terminal of so many columns has room for curves beside the numbers."""
+
+_COUNTS = "Write {main: 12702, branch-1: 4334}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,33 @@ class Asked:
         """Record counts by party, the options' before the file's."""
         found: dict[str, int] = {}
         if self.records_file is not None:
-            written = yaml.safe_load(read_text(self.records_file))
+            try:
+                written = yaml.safe_load(read_text(self.records_file))
+            except yaml.YAMLError:
+                raise InvalidSetting(f"{self.records_file} is neither YAML nor JSON.", _COUNTS) from None
             if not isinstance(written, dict):
-                raise InvalidSetting(f"{self.records_file} holds no counts.", "Write {main: 12702, branch-1: 4334}.")
+                raise InvalidSetting(f"{self.records_file} holds no counts.", _COUNTS)
             found |= {str(party): _whole(party, count) for party, count in written.items()}
         for text in self.records:
             party, _, count = text.partition("=")
             found[party] = _whole(party, int(count) if count.isascii() and count.isdigit() else count)
         return found
+
+    def study(self, file: Path) -> Study:
+        """The study with the counts that were given; what is wrong with those is said of where they were given."""
+        counts = self.counts()
+        options = [text.partition("=")[0] for text in self.records]
+        places = {
+            party: f"--records {party}" if party in options else f"{self.records_file}, {party}" for party in counts
+        }
+        places = {f"records.{party}{part}": place for party, place in places.items() for part in ("", ".[key]")}
+        try:
+            return Study.from_yaml(read_text(file), counts)
+        except StudyInvalid as error:
+            problems = [
+                replace(p, line=None, field=places[p.field]) if p.field in places else p for p in error.problems
+            ]
+            raise StudyInvalid(problems) from None
 
     def assumptions(self, study: Study) -> Assumptions:
         """What the lead supposes; the study's positive rate where none is given."""
@@ -68,13 +89,11 @@ class Asked:
 def show_plan(file: Path, asked: Asked, plot: Path | None, *, as_json: bool) -> None:
     """Read the study, simulate, show."""
     check_plot(plot)
-    counts = asked.counts()
-    study = Study.from_yaml(read_text(file), counts)
+    study = asked.study(file)
     with progress_bar() as bar:
         task = bar.add_task("simulating hospitals", total=asked.repeats)
         outlook = plan(
             study,
-            records=counts,
             assumed=asked.assumptions(study),
             epsilons=[check_epsilon(epsilon) for epsilon in asked.epsilons] or EPSILONS,
             wanted=asked.auc,
@@ -103,9 +122,14 @@ def described(outlook: Outlook, asked: Asked) -> dict[str, Any]:
     return {
         "study": outlook.study.id,
         "records": {"sources": outlook.setting.sources, "targets": outlook.setting.targets},
+        "simulated_records": {
+            "sources": outlook.setting.simulated.sources,
+            "targets": representative(outlook.setting.simulated.targets),
+        },
         "assumptions": asdict(outlook.setting.assumed),
         "repeats": asked.repeats,
         "seed": asked.seed,
+        "epsilons": outlook.tried,
         "rows": [asdict(row) | {"preset": _preset(row)} for row in outlook.forecasts],
         "recommended": {
             "method": outlook.recommended,
@@ -126,11 +150,9 @@ def _show(outlook: Outlook, asked: Asked, plot: Path | None) -> None:
     console = Console()
     console.print(_assumed(outlook), highlight=False)
     console.print(_table(outlook, sparks=console.width >= WIDE))
-    targets = outlook.setting.targets
-    some = f" {MOST_TARGETS} of the {len(targets)} targets are simulated." if len(targets) > MOST_TARGETS else ""
     console.print(
         f"AUC to expect at a target: the mean, and the band that holds nine outcomes of ten, over {asked.repeats} "
-        f"simulated worlds.{some}\nNo record was touched. {_simulated(outlook)}",
+        f"simulated worlds.{_left_out(outlook)}\nNo record was touched. {_simulated(outlook)}",
         highlight=False,
     )
     console.print(_advice(outlook), highlight=False)
@@ -153,21 +175,32 @@ def _assumed(outlook: Outlook) -> str:
     )
 
 
+def _left_out(outlook: Outlook) -> str:
+    """Where the simulation is smaller than the study, and what it does not tell."""
+    setting, said = outlook.setting, ""
+    if len(setting.targets) > MOST_TARGETS:
+        said += f" {MOST_TARGETS} of the {len(setting.targets)} targets are simulated."
+    if setting != setting.simulated:
+        most = f"{MOST_RECORDS:,}"
+        said += f" Who has more than {most} records is simulated with {most}; more would do no worse."
+    if len(outlook.forecasts) < len(outlook.methods) * len(outlook.tried):
+        said += " Too few: some party's records, for this method at this epsilon."
+    return said
+
+
 def _simulated(outlook: Outlook) -> str:
     paid = "" if outlook.setting.ratio == 1 else f"; a source pays {outlook.setting.ratio:g} times that"
     return f"Every method by Crossward's public rules; a target pays the epsilon above{paid}."
 
 
 def _table(outlook: Outlook, *, sparks: bool) -> Table:
-    epsilons = sorted({row.epsilon for row in outlook.forecasts})
+    epsilons = outlook.tried
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("epsilon", no_wrap=True)
     for epsilon in epsilons:
         table.add_column(f"{'→ ' if epsilon == outlook.epsilon else ''}{epsilon:g}", justify="right", no_wrap=True)
-    for method in (*METHODS, AS_WRITTEN):
+    for method in outlook.methods:
         curve = {row.epsilon: row for row in outlook.curve(method)}
-        if not curve:
-            continue
         name = f"{method} ({outlook.study.method.name})" if method == AS_WRITTEN else method
         style = "bold" if method == outlook.recommended else ""
         cells = [_cell(curve.get(epsilon)) for epsilon in epsilons]
@@ -201,7 +234,9 @@ def _advice(outlook: Outlook) -> str:
             f"In this simulation {better.method} does better, {better.auc_mean:.3f}: the rules are not perfect."
         )
     own = next((row for row in outlook.curve(outlook.recommended) if row.epsilon == outlook.epsilon), None)
-    if own is not None:
+    if own is None:
+        lines.append(f"At the study's epsilon {outlook.epsilon:g} a party has too few records for it.")
+    else:
         lines.append(
             f"At the study's epsilon {outlook.epsilon:g} expect an AUC of [bold]{own.auc_mean:.3f}[/], "
             f"between {own.auc_low:.3f} and {own.auc_high:.3f}."
@@ -212,7 +247,7 @@ def _advice(outlook: Outlook) -> str:
 
 
 def _enough(outlook: Outlook) -> str:
-    enough, tried = outlook.enough, [row.epsilon for row in outlook.curve(outlook.recommended)]
+    enough, tried = outlook.enough, [row.epsilon for row in outlook.curve(outlook.recommended)] or outlook.tried
     assert enough is not None
     if enough.expected is None:
         return f"An AUC of {enough.auc:g} is not to be expected up to epsilon {max(tried):g}."

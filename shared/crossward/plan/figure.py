@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from crossward.errors import InvalidSetting
+from crossward.errors import InvalidSetting, StorageFailed
 from crossward.plan.outlook import Outlook
 from crossward.plan.power import AS_WRITTEN
 from crossward.simulate.methods import METHODS
@@ -21,6 +22,8 @@ def check_plot(path: Path | None) -> None:
         raise InvalidSetting(f"{path} is neither PNG nor SVG.", "Name it plan.png or plan.svg.")
     if find_spec("matplotlib") is None:
         raise InvalidSetting("Pictures need matplotlib, which is not installed.", "Run: pip install matplotlib")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise StorageFailed(f"{path} cannot be written.", "Name a file in a directory that exists and is yours.")
 
 
 def draw(outlook: Outlook, path: Path) -> None:
@@ -30,7 +33,7 @@ def draw(outlook: Outlook, path: Path) -> None:
 
     figure = Figure(figsize=(7.5, 4.8), layout="constrained")
     axes = figure.subplots()
-    for method in (*METHODS, AS_WRITTEN):
+    for method in outlook.methods:
         curve = outlook.curve(method)
         if not curve:
             continue
@@ -61,12 +64,16 @@ def draw(outlook: Outlook, path: Path) -> None:
         axes.axhline(outlook.enough.auc, color="firebrick", linewidth=0.8, linestyle="-.", label="wanted")
     axes.axvline(outlook.epsilon, color="black", linewidth=0.5, alpha=0.5)
     axes.set_xscale("log")
-    axes.set_xticks(sorted({row.epsilon for row in outlook.forecasts}))
+    axes.set_xticks(outlook.tried)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(y=0.08)
     axes.set_xlabel("epsilon of a target (the line: this study's)")
     axes.set_ylabel("AUC to expect at a target")
     axes.set_title(outlook.study.title, fontsize=10)
-    axes.legend(fontsize=8, frameon=False)
-    figure.savefig(path, dpi=150)
+    if outlook.forecasts:
+        axes.legend(fontsize=8, frameon=False)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise StorageFailed(f"{path} cannot be written: {error.strerror}.", "Is there room on the disk?") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crossward.errors import InvalidSetting
@@ -12,6 +12,7 @@ from crossward.plan.assumptions import Assumptions
 from crossward.plan.power import AS_WRITTEN, Forecast, Progress, forecast
 from crossward.plan.setting import Setting
 from crossward.plan.written import BEYOND
+from crossward.simulate.methods import METHODS, TRANSFER
 from crossward.study import Study
 from crossward.study.auto import AUTO
 
@@ -35,14 +36,24 @@ class Enough:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """A plan. `frozen` is the study with what `auto` chooses, ready to be approved."""
+    """A plan. `frozen` is the study with what `auto` chooses, ready to be approved.
+
+    A method has no forecast at an epsilon that was `tried` where a party has too few records for it.
+    """
 
     study: Study
     setting: Setting
     epsilon: float
+    tried: tuple[float, ...]
     forecasts: tuple[Forecast, ...]
     frozen: Study
-    enough: Enough | None
+    enough: Enough | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What was tried, as tables name it: transfer where there are sources, and what the lead has written."""
+        by_rules = [method for method in METHODS if self.setting.sources or method not in TRANSFER]
+        return (*by_rules, AS_WRITTEN) if _is_forecast(self.study) else tuple(by_rules)
 
     @property
     def recommended(self) -> str:
@@ -76,27 +87,24 @@ def plan(
 ) -> Outlook:
     """Forecast every method at every epsilon and at the study's own. Touches no record and needs no service."""
     assumed = assumed or Assumptions(**_rate(study))
-    if wanted is not None and not 0.5 < wanted < assumed.nonprivate_auc:
-        raise InvalidSetting(
-            f"An AUC of {wanted:g} cannot be reached: without any noise {assumed.nonprivate_auc:g} is assumed.",
-            "Want less, or assume more with --nonprivate-auc.",
-        )
+    if wanted is not None:
+        _check_wanted(wanted, assumed.nonprivate_auc)
     setting = Setting.of(study, records or {}, assumed)
+    frozen = study if study.chosen else as_auto(study, records or {})
     own = study.epsilon.target or study.epsilon.source or 1.0
     tried = sorted({*epsilons, own})
     found = tuple(
         forecast(
             setting,
             tried,
-            written=[] if study.chosen or study.method.name in BEYOND else [_at(study, e, own) for e in tried],
+            written=[_at(study, e, own) for e in tried] if _is_forecast(study) else [],
             repeats=repeats,
             seed=seed,
             workers=workers,
             progress=progress,
         )
     )
-    frozen = study if study.chosen else as_auto(study, records or {})
-    outlook = Outlook(study, setting, own, found, frozen, None)
+    outlook = Outlook(study, setting, own, tuple(tried), found, frozen)
     return outlook if wanted is None else _with_enough(outlook, wanted)
 
 
@@ -127,8 +135,26 @@ def _with_enough(outlook: Outlook, wanted: float) -> Outlook:
     curve = outlook.curve(outlook.recommended)
     mean = smallest_epsilon([(row.epsilon, row.auc_mean) for row in curve], wanted)
     low = smallest_epsilon([(row.epsilon, row.auc_low) for row in curve], wanted)
-    enough = Enough(wanted, mean, low)
-    return Outlook(outlook.study, outlook.setting, outlook.epsilon, outlook.forecasts, outlook.frozen, enough)
+    return replace(outlook, enough=Enough(wanted, mean, low))
+
+
+def _check_wanted(auc: float, assumed: float) -> None:
+    """Refuse an AUC that every model has, or that none can have."""
+    if not auc > 0.5:
+        raise InvalidSetting(
+            f"An AUC of {auc:g} is no better than guessing.",
+            f"Want one between 0.5 and {assumed:g}, which is assumed without any noise.",
+        )
+    if not auc < assumed:
+        raise InvalidSetting(
+            f"An AUC of {auc:g} cannot be reached: without any noise {assumed:g} is assumed.",
+            f"Want one between 0.5 and {assumed:g}, or assume more with --nonprivate-auc.",
+        )
+
+
+def _is_forecast(study: Study) -> bool:
+    """Whether the study names a method of its own that can be forecast."""
+    return not study.chosen and study.method.name not in BEYOND
 
 
 def _at(study: Study, epsilon: float, own: float) -> Study:

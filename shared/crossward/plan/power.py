@@ -12,14 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crossward.errors import TooFewRecords
-from crossward.learning.defaults import Defaults
+from crossward.errors import OneClass, TooFewRecords
+from crossward.learning.aggregation import average
+from crossward.learning.defaults import Defaults, Party
 from crossward.learning.processes import spread
 from crossward.plan.setting import Setting
 from crossward.plan.world import Records, World, expected_auc
 from crossward.plan.written import learn_as_written
 from crossward.privacy.noise import Randomness, SeededRandomness
-from crossward.simulate.methods import Lent, learn
+from crossward.simulate.methods import Learned, Lent, learn
 from crossward.study import Study
 
 BAND = (5.0, 95.0)
@@ -27,6 +28,12 @@ BAND = (5.0, 95.0)
 
 MOST_TARGETS = 4
 """So many targets are simulated: of more, some from the smallest to the largest."""
+
+MOST_FAILED = 0.1
+"""Where more of the outcomes are that nothing can be learned, a band of the others would be no forecast."""
+
+TOO_FEW = (TooFewRecords, OneClass)
+"""How learners refuse records that are too few: for epsilon, or to hold both classes."""
 
 TESTED = 2_000
 """Fresh people of a target on whom its model is tried."""
@@ -72,14 +79,15 @@ def forecast(
     progress: Progress = lambda done, total: None,
 ) -> list[Forecast]:
     """A forecast per method and epsilon, and per study in `written`; none where a party has too few records for it."""
-    task = Task(setting, tuple(epsilons), tuple(written), seed)
+    task = Task(setting.simulated, tuple(epsilons), tuple(written), seed)
     total: Found = {}
     with spread(_alone, [(task, number) for number in range(repeats)], min(workers, repeats)) as worlds:
         for done, found in enumerate(worlds, start=1):
             progress(done, repeats)
             for key, aucs in found.items():
                 total.setdefault(key, []).extend(aucs)
-    return [_summary(*key, total[key], repeats) for key in sorted(total)]
+    enough = (1 - MOST_FAILED) * repeats * len(representative(setting.targets))
+    return [_summary(*key, total[key], repeats) for key in sorted(total) if len(total[key]) >= enough]
 
 
 def representative(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -113,7 +121,7 @@ def repeat(task: Task, number: int) -> Found:
         epsilon = study.epsilon.target or study.epsilon.source or 0.0
         try:
             aucs = list(learn_as_written(study, sources, targets, noise))
-        except TooFewRecords:
+        except TOO_FEW:
             continue
         found[AS_WRITTEN, epsilon] = aucs
     return found
@@ -124,12 +132,27 @@ def _by_rules(
 ) -> Iterator[tuple[str, float]]:
     """Everyone trains on as many records as the rules reckon with."""
     parties = rules.facts.sources
-    lent = Lent.by(rules, [own.first(party.records) for party, own in zip(parties, sources, strict=True)], noise)
+    try:
+        lent = Lent.by(rules, [own.first(party.records) for party, own in zip(parties, sources, strict=True)], noise)
+    except TOO_FEW:
+        lent = Lent()
     by_size = {party.records: party for party in rules.facts.targets}
     for own, test in targets:
         party = by_size[Setting.trained(len(own.y))]
-        for method, model in learn(rules, lent, party, *own.first(party.records), noise):
+        for method, model in _learned(rules, lent, party, own, noise).items():
             yield method, expected_auc(model.margins(test.X), test.chance)
+
+
+def _learned(rules: Defaults, lent: Lent, party: Party, own: Records, noise: Randomness) -> dict[str, Learned]:
+    """A target's models. Too few records for one method are too few for the next, but SourceD needs none of them."""
+    found: dict[str, Learned] = {}
+    try:
+        for method, model in learn(rules, lent, party, *own.first(party.records), noise):
+            found[method] = model
+    except TOO_FEW:
+        if lent.whole:
+            found["SourceD"] = average(lent.whole, "records")
+    return found
 
 
 def _alone(task: Task, number: int) -> Found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crossward.errors import InvalidSetting
 from crossward.learning.defaults import Circumstances, Defaults, Party
@@ -13,7 +13,7 @@ from crossward.study import Study
 from crossward.study.auto import training_records
 
 MOST_RECORDS = 100_000
-"""A party with more is simulated with so many: noise hardly matters there."""
+"""A party with more is simulated as if it had so many: more would take long, and noise hardly matters there."""
 
 HOLDOUT = 4
 """Cells that every forecast holds out, as a study does by default."""
@@ -43,6 +43,12 @@ class Setting:
         sizes = [tuple(_count(counts, party) for party in parties) for parties in (study.sources, study.targets)]
         return cls(study.schema, sizes[0], sizes[1], assumed, ratio)
 
+    @property
+    def simulated(self) -> Setting:
+        """The setting as it is simulated: nobody has more than MOST_RECORDS."""
+        sources, targets = (tuple(min(n, MOST_RECORDS) for n in sizes) for sizes in (self.sources, self.targets))
+        return replace(self, sources=sources, targets=targets)
+
     @staticmethod
     def trained(records: int) -> int:
         """How many of a party's records train."""
@@ -64,4 +70,4 @@ def _count(counts: Mapping[str, int], party: str) -> int:
         )
     if counts[party] < 1:
         raise InvalidSetting(f"{party} has {counts[party]} records.", "Count at least 1.")
-    return min(counts[party], MOST_RECORDS)
+    return counts[party]

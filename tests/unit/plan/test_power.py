@@ -6,6 +6,7 @@ from crossward.errors import InvalidSetting
 from crossward.plan import Assumptions, Setting, forecast, plan, smallest_epsilon
 from crossward.plan.outlook import as_auto
 from crossward.plan.power import AS_WRITTEN, representative
+from crossward.plan.setting import MOST_RECORDS
 from crossward.study import Study, example
 
 STUDY = Study.from_yaml(example())
@@ -46,6 +47,36 @@ def test_without_sources_targets_are_alone():
 
 def test_where_records_are_too_few_nothing_is_promised():
     assert forecast(SETTING, (1e-4,), repeats=2) == []
+
+
+@pytest.mark.parametrize(
+    ("records", "epsilon", "shown"),
+    [
+        (30, 0.05, {"Direct", "SourceD", "SimComb"}),
+        (30, 4.0, {"Direct", "SourceD", "SimComb", "PST-F (W)", "PST-H (W)"}),
+        (8, 0.05, set()),
+        (2, 4.0, {"SourceD"}),
+        (1, 4.0, set()),
+    ],
+)
+def test_where_some_records_are_too_few_the_rest_is_shown(records, epsilon, shown):
+    setting = Setting(STUDY.schema, (3_000,), (records, 600), Assumptions())
+    assert {row.method for row in forecast(setting, (epsilon,), repeats=3)} == shown
+
+
+def test_a_source_with_too_few_records_leaves_the_targets_alone():
+    setting = Setting(STUDY.schema, (2,), (1_000,), Assumptions())
+    assert {row.method for row in forecast(setting, (1.0,), repeats=3)} == {"Direct", "PST-F (W)"}
+
+
+def test_only_the_simulation_is_smaller_than_a_large_party():
+    records = {"main": 5_000_000, "branch-1": 2_000_000, "branch-2": 600}
+    setting = Setting.of(STUDY, records, Assumptions())
+    assert (setting.sources, setting.targets) == ((5_000_000,), (2_000_000, 600))
+    assert setting.rules(1.0).facts.sources[0].records == 4_000_000
+    assert (setting.simulated.sources, setting.simulated.targets) == ((MOST_RECORDS,), (MOST_RECORDS, 600))
+    assert SETTING.simulated == SETTING
+    assert forecast(setting, (1.0,), repeats=2) == forecast(setting.simulated, (1.0,), repeats=2)
 
 
 def test_of_many_targets_some_stand_for_all():
@@ -91,7 +122,8 @@ def test_a_method_that_the_lead_named_is_forecast_as_written():
     ("options", "words"),
     [
         ({"wanted": 0.9}, "cannot be reached"),
-        ({"wanted": 0.4}, "cannot be reached"),
+        ({"wanted": 0.4}, "no better than guessing.*between 0.5 and 0.8"),
+        ({"wanted": 0.5}, "no better than guessing"),
         ({"records": {"nobody": 5}}, "takes no part"),
         ({"records": {"main": 0}}, "0 records"),
     ],
