@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
-from crossward.errors import Conflict, InvalidSetting
+from crossward.errors import Conflict, InvalidSetting, NotFound
 from crossward.web.tokens import Holder, new_token
 from crossward_coordinator.tables import tokens
 
@@ -29,6 +29,18 @@ def issue_first(connection: Connection, now: float) -> dict[str, str]:
     if connection.execute(select(tokens.c.hash).limit(1)).first():
         return {}
     return {role: issue(connection, role, f"first {role}", now) for role in ROLES}
+
+
+def held(connection: Connection) -> list[tuple[str, str, float]]:
+    """Name, role and time of making of every token, the oldest first."""
+    query = select(tokens.c.name, tokens.c.role, tokens.c.created).order_by(tokens.c.created, tokens.c.name)
+    return [(row.name, row.role, row.created) for row in connection.execute(query)]
+
+
+def revoke(connection: Connection, name: str) -> None:
+    """Forget the token of this name: from now on it opens nothing."""
+    if not connection.execute(delete(tokens).where(tokens.c.name == name)).rowcount:
+        raise NotFound(f"Nobody named {name!r} holds a token here.", "The command `tokens` lists who does.")
 
 
 def holder_of(connection: Connection, stored_hash: str) -> Holder | None:

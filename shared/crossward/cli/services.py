@@ -5,12 +5,19 @@ from __future__ import annotations
 import importlib
 import json
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sqlalchemy import Engine
 
 from crossward.errors import NotReady
+from crossward.ledger import connect, read, write
 from crossward.upkeep.database import sqlite_file
 from crossward.web.files import write_file
 
@@ -68,13 +75,50 @@ def new_token(role: str, data_dir: Path | None, kind: str, name: str) -> None:
     print(_issue(role, settings_of(role, data_dir=data_dir), kind, name))
 
 
+def show_tokens(role: str, data_dir: Path | None, *, as_json: bool) -> None:
+    """Who holds a token, as what, since when. Nobody can show the tokens themselves: their hashes alone are kept."""
+    settings = settings_of(role, data_dir=data_dir)
+    if role == "coordinator":
+        with _database(settings) as engine, read(engine) as connection:
+            held = _coordinators_tokens().held(connection)
+    else:
+        held = _site_commands().held_tokens(settings)
+    rows = [(name, kind, datetime.fromtimestamp(made, UTC).isoformat(timespec="seconds")) for name, kind, made in held]
+    if as_json:
+        print(json.dumps([dict(zip(("name", "role", "since"), row, strict=True)) for row in rows], indent=2))
+        return
+    table = Table("name", "role", "since")
+    for row in rows:
+        table.add_row(*(escape(text) for text in row))
+    Console().print(table)
+
+
+def revoke_token(role: str, data_dir: Path | None, name: str, *, as_json: bool) -> None:
+    """Make a token worthless; a running service looks at every request's token anew."""
+    settings = settings_of(role, data_dir=data_dir)
+    if role == "coordinator":
+        with _database(settings) as engine, write(engine) as connection:
+            _coordinators_tokens().revoke(connection, name)
+    else:
+        _site_commands().revoke_token(settings, name)
+    print(json.dumps({"revoked": name}) if as_json else f"The token of {name} opens nothing any more.")
+
+
 def _issue(role: str, settings: Any, kind: str, name: str) -> str:
     if role == "coordinator":
         _check_there(settings)
         made = _main(role).issue_token(settings, kind, name)
     else:
-        made = importlib.import_module("crossward.site.commands").new_token(settings, kind, name)
+        made = _site_commands().new_token(settings, kind, name)
     return str(made)
+
+
+def _site_commands() -> Any:
+    return importlib.import_module("crossward.site.commands")
+
+
+def _coordinators_tokens() -> Any:
+    return importlib.import_module("crossward_coordinator.workflows.tokens")
 
 
 def _check_there(settings: Any) -> None:
@@ -82,6 +126,16 @@ def _check_there(settings: Any) -> None:
     database = sqlite_file(settings)
     if database is not None and not database.is_file():
         raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
+
+
+@contextmanager
+def _database(settings: Any) -> Iterator[Engine]:
+    _check_there(settings)
+    engine = connect(settings.database_url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def run(role: str, data_dir: Path | None, host: str | None, port: int | None) -> None:

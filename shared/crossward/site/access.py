@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 
-from crossward.errors import InvalidSetting
+from crossward.errors import InvalidSetting, NotFound
 from crossward.ledger import read, write
 from crossward.site.site import Site
 from crossward.site.tables import tokens
@@ -24,6 +24,20 @@ def make_token(site: Site, role: str, name: str) -> str:
         values = {"hash": made.stored_hash, "role": role, "name": name, "created": site.clock()}
         connection.execute(insert(tokens).values(values))
     return made.secret
+
+
+def held_tokens(site: Site) -> list[tuple[str, str, float]]:
+    """Name, role and time of making of every token, the oldest first."""
+    with read(site.engine) as connection:
+        query = select(tokens.c.name, tokens.c.role, tokens.c.created).order_by(tokens.c.created, tokens.c.name)
+        return [(row.name, row.role, row.created) for row in connection.execute(query)]
+
+
+def revoke_token(site: Site, name: str) -> None:
+    """Forget the token of this name (several, where an earlier release made them): from now on it opens nothing."""
+    with write(site.engine) as connection:
+        if not connection.execute(delete(tokens).where(tokens.c.name == name)).rowcount:
+            raise NotFound(f"Nobody named {name!r} holds a token here.", "The command `tokens` lists who does.")
 
 
 def has_tokens(site: Site) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from crossward.errors import CrosswardError, NotReady
+from crossward.errors import Conflict, CrosswardError, NotReady
 from crossward.ledger import connect
+from crossward.site import access
 from crossward.site.access import has_tokens, make_token
 from crossward.site.identity import Identity, join
 from crossward.site.settings import SiteSettings
@@ -28,7 +29,21 @@ def init(settings: SiteSettings) -> str | None:
 def new_token(settings: SiteSettings, role: str, name: str) -> str:
     """One more token."""
     with _made_before(settings) as site:
+        if any(name == holder for holder, _, _ in access.held_tokens(site)):
+            raise Conflict(f"{name!r} holds a token already.", "Choose another name.")
         return make_token(site, role, name)
+
+
+def held_tokens(settings: SiteSettings) -> list[tuple[str, str, float]]:
+    """Who holds a token, as what, since when."""
+    with _made_before(settings) as site:
+        return access.held_tokens(site)
+
+
+def revoke_token(settings: SiteSettings, name: str) -> None:
+    """Forget a token."""
+    with _made_before(settings) as site:
+        access.revoke_token(site, name)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`crossward coordinator|source|target init|token|serve|backup|restore`: run a service."""
+"""`crossward coordinator|source|target init|token|tokens|revoke-token|serve|backup|restore`: run a service."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ def service(role: Literal["coordinator", "source", "target"]) -> typer.Typer:
         from crossward.cli.services import new_token
 
         new_token(role, data_dir, kind, name)
+
+    @group.command("tokens")
+    def held_tokens(data_dir: DataDir = None, json: Json = False) -> None:
+        """Who holds a token, of which role, since when; never the token itself."""
+        from crossward.cli.services import show_tokens
+
+        show_tokens(role, data_dir, as_json=json)
+
+    @group.command("revoke-token")
+    def revoke_token(
+        name: Annotated[str, typer.Argument(help="Who holds it, from `tokens`.")],
+        data_dir: DataDir = None,
+        json: Json = False,
+    ) -> None:
+        """Make a token worthless at once, while the service runs or not. The name is then free for a new one."""
+        from crossward.cli import services
+
+        services.revoke_token(role, data_dir, name, as_json=json)
 
     @group.command("serve")
     def serve(data_dir: DataDir = None, host: Host = None, port: Port = None, tokens: Tokens = None) -> None:
