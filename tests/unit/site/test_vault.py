@@ -14,7 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from crossward.errors import AlreadyOpen, CrosswardError, EmptyData, InvalidData, InvalidSetting, OneClass
+from crossward.errors import (
+    AlreadyOpen,
+    CrosswardError,
+    EmptyData,
+    InvalidData,
+    InvalidEpsilon,
+    InvalidSetting,
+    OneClass,
+)
 from crossward.ledger import CELLS, EMPTY, read, write
 from crossward.privacy.budget import Budget
 from crossward.site.secret import keyed
@@ -195,6 +203,23 @@ def test_a_query_that_makes_no_sense_is_named_in_words(url, query, words) -> Non
         with pytest.raises(InvalidData) as refusal:
             read_it()
         assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("budget", "rule", "words"),
+    [
+        ((1e30, 0.0), "basic", r"epsilon is too large\. The largest is 1000000000;"),
+        ((1e9 + 1, 0.0), "zcdp", "epsilon is too large"),
+        ((1.0, 1.5), "basic", r"delta is too large\. The largest is 1\."),
+        ((1.0, 0.0), "zcdp", "needs a delta between 0 and 1"),
+        ((1.0, 1.0), "zcdp", "needs a delta between 0 and 1"),
+    ],
+)
+def test_a_budget_that_cannot_be_is_refused_in_the_stewards_words(site, tmp_path, budget, rule, words) -> None:
+    where = place(tmp_path, HEAD + table(20))
+    with pytest.raises(InvalidEpsilon, match=words):
+        Vault(site).connect("a", where, MAP, Budget.of(*budget), rule=rule)
+    Vault(site).connect("a", where, MAP, Budget.of(1e9, 1.0))  # the largest
 
 
 def test_units_codes_and_missing_words(site, study, tmp_path) -> None:

@@ -21,6 +21,7 @@ from crossward.errors import (
     AlreadyOpen,
     CrosswardError,
     InvalidData,
+    InvalidEpsilon,
     InvalidSetting,
     NotReady,
     OneClass,
@@ -28,7 +29,8 @@ from crossward.errors import (
 )
 from crossward.learning.encoding.values import is_missing
 from crossward.ledger import CELLS, EMPTY, Balance, OpenBody, read, write
-from crossward.privacy.budget import Budget
+from crossward.ledger.lines import MOST_ATTO_DELTA, MOST_NANO_EPSILON
+from crossward.privacy.budget import NANO, Budget
 from crossward.privacy.noise import Array
 from crossward.site import facts
 from crossward.site.site import Site
@@ -111,6 +113,7 @@ class Vault:
             raise InvalidSetting(
                 f"{records_per_person} records per person are not possible.", f"Keep 1 to {MOST_RECORDS}."
             )
+        _check_budget(budget, rule)
         body = OpenBody(name, CELLS, rule, budget.nano_epsilon, budget.atto_delta)
         persons, report = self._survey(name, place, mapping, records_per_person, study)
         seats = Seats.empty().next_version(persons.rows_of)
@@ -286,6 +289,19 @@ def _seated(
     taken, labels = np.zeros((len(chosen), X.shape[1])), np.full(len(chosen), -1.0)
     taken[present], labels[present] = X[rows[present]], y[rows[present]]
     return Rows(taken, labels, level_of[cell_at[chosen]], present)
+
+
+def _check_budget(budget: Budget, rule: Literal["basic", "zcdp"]) -> None:
+    """Refuse what the ledger would, in the steward's words: it speaks of lines."""
+    if budget.nano_epsilon > MOST_NANO_EPSILON:
+        raise InvalidEpsilon(
+            "The budget's epsilon is too large.",
+            f"The largest is {MOST_NANO_EPSILON // 10**NANO}; common choices are 0.1 to 10.",
+        )
+    if budget.atto_delta > MOST_ATTO_DELTA:
+        raise InvalidEpsilon("The budget's delta is too large.", "The largest is 1. Take it well below 1/n.")
+    if rule == "zcdp" and not 0 < budget.atto_delta < MOST_ATTO_DELTA:
+        raise InvalidEpsilon("A zCDP budget needs a delta between 0 and 1.", "Take it well below 1/n, such as 1e-6.")
 
 
 def _check_labels(raw: Raw, mapping: DataMap) -> None:
