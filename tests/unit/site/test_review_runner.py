@@ -114,6 +114,14 @@ def test_who_has_left_the_data_still_has_the_budget(site, tmp_path) -> None:
         vault.connect("c", add(table(tmp_path, 300, 400, "c.csv"), 99), MAP, BUDGET)
 
 
+def test_versions_that_change_their_people_bring_no_more_than_a_few_a_second_budget(site, tmp_path) -> None:
+    vault = Vault(site)
+    vault.connect("a", table(tmp_path, 0, 100), MAP, BUDGET)
+    vault.connect("b", add(table(tmp_path, 300, 400, "b.csv"), *range(8)), MAP, BUDGET)
+    with pytest.raises(InvalidData, match="16 of the 116 persons are in the dataset a too"):
+        vault.add_version("b", add(table(tmp_path, 300, 400, "b.csv"), *range(8, 16)))  # eight others, in their stead
+
+
 def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplog, capsys, monkeypatch) -> None:
     caplog.set_level("DEBUG")
     vault, words = Vault(site), "persons_in_two_datasets"

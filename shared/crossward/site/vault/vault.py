@@ -338,9 +338,9 @@ def _check_known(before: Seats, persons: Persons, name: str, where: str) -> None
 
 def _check_others(connection: Connection, name: str, persons: Persons) -> None:
     """Nobody gets a second budget under another name, but for a few; and nobody at all gets a third."""
-    humans = set(persons.humans.values())
     rows = connection.execute(select(slots.c.dataset, slots.c.human)).all()
     here = {row.human for row in rows if row.dataset == name}
+    humans = here.union(persons.humans.values())  # who has left the data has the budget still
     rows = [row for row in rows if row.dataset != name]
     sizes = Counter(row.dataset for row in rows)
     shared = Counter(row.dataset for row in rows if row.human in humans)
