@@ -44,7 +44,8 @@ random splits, with its standard deviation. Noise and splits are seeded: the sam
   numbers alone: record counts, ε, declared importance and prevalence. Components are those of other, public records.
   Nothing is tuned per run; what was decided after a look at results is listed in [0020](adr/0020-benchmarks.md).
 - **published**: what the paper prints.
-- Bold: the best of its column, and what Wilcoxon's test over splits does not tell from it at 5 % (Holm).
+- Bold: not told from the best of its column by Wilcoxon's test over splits at 5 % (Holm). Not the same as equal; a
+  column of one has no test and no bold.
 - ε is what each site pays, once, for one method. ∞ and "non-private": the same method without noise.
 
 More about the choices: [0020](adr/0020-benchmarks.md).
@@ -120,6 +121,6 @@ def _table(grid: Grid) -> Iterator[str]:
         cells = []
         for cell in line.cells:
             text = cell.text(deviation=True) if cell else ""
-            cells.append(f"**{text}**" if cell and cell.comparable else text)
+            cells.append(f"**{text}**" if cell and cell.bold else text)
         yield f"| {line.method} | {line.preset} | " + " | ".join(cells) + " |"
     yield ""

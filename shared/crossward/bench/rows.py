@@ -142,7 +142,7 @@ def _tested(found: list[Row]) -> Iterable[Row]:
     """Rows with what a test says about them beside the best row of the same place."""
     places: dict[object, list[Row]] = defaultdict(list)
     for row in found:
-        places[row.setting, row.epsilon, row.site, tuple(row.options.items())].append(row)
+        places[row.setting, row.epsilon, row.site, row.combiner, tuple(row.options.items())].append(row)
     for together in places.values():
         best = max(together, key=lambda row: row.auc_mean)
         others = [row for row in together if row is not best]

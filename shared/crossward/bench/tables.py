@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,11 +15,11 @@ PUBLISHED = "published"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A mean and its deviation."""
+    """A mean and its deviation; `bold` if there are others in its column and it is not told from the best of them."""
 
     mean: float
     deviation: float | None
-    comparable: bool
+    bold: bool
 
     def text(self, *, deviation: bool) -> str:
         """.983 or .983 ±.004."""
@@ -54,12 +55,13 @@ def grids(found: list[Row]) -> Iterator[Grid]:
     for setting in dict.fromkeys(row.setting for row in found):
         here = [row for row in found if row.setting == setting and row.site is None]
         varies = varied(here)
-        columns = sorted({column(row, varies) for row in here}, key=order)
+        counts = Counter(column(row, varies) for row in here)
+        columns = sorted(counts, key=order)
         keys = dict.fromkeys((row.method, row.preset) for row in here)
         lines = []
         for method, preset in sorted(keys, key=lambda key: key[1], reverse=True):
             own = {column(row, varies): row for row in here if (row.method, row.preset) == (method, preset)}
-            cells = tuple(_cell(own.get(name)) for name in columns)
+            cells = tuple(_cell(own.get(name), alone=counts[name] == 1) for name in columns)
             lines.append(Line(method, preset, cells))
             if preset == "paper" and any(row.paper_auc is not None for row in own.values()):
                 lines.append(Line(method, PUBLISHED, tuple(_published(own.get(name)) for name in columns)))
@@ -102,8 +104,8 @@ def heading(name: float | str | None, varies: str) -> str:
     return f"{name:g}"
 
 
-def _cell(row: Row | None) -> Cell | None:
-    return None if row is None else Cell(row.auc_mean, row.auc_sd, row.comparable)
+def _cell(row: Row | None, *, alone: bool) -> Cell | None:
+    return None if row is None else Cell(row.auc_mean, row.auc_sd, row.comparable and not alone)
 
 
 def _published(row: Row | None) -> Cell | None:

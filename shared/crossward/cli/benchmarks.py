@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv as csv_format
 import json
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -105,9 +106,11 @@ def show_benchmark(dataset: str, asked: Asked, *, csv: Path | None, plots: Path 
         return
     console = Console()
     for grid in grids(found):
-        console.print(_table(grid, with_deviations=console.width >= 115))
+        for table in tables(grid, console):
+            console.print(table)
     console.print(
-        "AUC, mean over repeats. Bold: the best and those not worse by Wilcoxon's test at 5 % (Holm). Seeded noise.\n"
+        "AUC, mean over repeats. Seeded noise.\n"
+        "Bold: not told from the best of its column by Wilcoxon's test at 5 % (Holm).\n"
         "paper: as printed but private; lambda is the best in hindsight. default: our rules (docs/adr/0020).\n"
         f"{measured.fresh_runs:,} runs in {measured.seconds:.0f} s; what was measured before is taken from the store.",
         highlight=False,
@@ -161,10 +164,32 @@ def _drawn(count: int, folder: Path) -> str:
     return f"{count} {'figure' if count == 1 else 'figures'}, each as PNG and SVG, in {folder}"
 
 
+def tables(grid: Grid, console: Console) -> list[Table]:
+    """A setting in as few tables as the width allows without cutting a word: deviations go first, then columns."""
+    count = len(grid.columns)
+    for deviations, pieces in [(True, 1), *((False, pieces) for pieces in range(1, count + 1))]:
+        ends = [count * piece // pieces for piece in range(pieces + 1)]
+        found = [_table(_part(grid, *ends[i : i + 2]), with_deviations=deviations) for i in range(pieces)]
+        if all(_width(table, console) <= console.width for table in found):
+            break
+    return found
+
+
+def _part(grid: Grid, start: int, end: int) -> Grid:
+    lines = tuple(replace(line, cells=line.cells[start:end]) for line in grid.lines)
+    kept = tuple(line for line in lines if any(line.cells))  # printed figures of no column here have nothing to say
+    return replace(grid, title=grid.title + ", continued" * (start > 0), columns=grid.columns[start:end], lines=kept)
+
+
+def _width(table: Table, console: Console) -> int:
+    """How wide a table is that nothing is cut from."""
+    return Measurement.get(console, console.options.update_width(10_000), table).maximum
+
+
 def _table(grid: Grid, *, with_deviations: bool) -> Table:
     table = Table(title=f"{grid.title}  [dim]({grid.paper})[/]", title_justify="left")
     table.add_column("method", no_wrap=True)
-    table.add_column("preset")
+    table.add_column("preset", no_wrap=True)
     for heading in grid.columns:
         table.add_column(heading, justify="right", no_wrap=True)
     last = None
@@ -173,8 +198,7 @@ def _table(grid: Grid, *, with_deviations: bool) -> Table:
             table.add_section()
         cells = [cell.text(deviation=with_deviations) if cell else "" for cell in line.cells]
         bold = [
-            f"[bold]{text}[/]" if cell and cell.comparable else text
-            for text, cell in zip(cells, line.cells, strict=True)
+            f"[bold]{text}[/]" if cell and cell.bold else text for text, cell in zip(cells, line.cells, strict=True)
         ]
         table.add_row(line.method, line.preset, *bold)
         last = line.preset

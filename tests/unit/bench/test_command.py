@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from crossward.bench.rows import Row
+from crossward.bench.tables import grids
 from crossward.cli import benchmarks
 from crossward.cli.main import commands
 from crossward.errors import InvalidEpsilon, InvalidSetting
@@ -75,6 +78,38 @@ def test_rows_of_all_kinds_fit_one_csv(row: MakeRow, tmp_path: Path) -> None:
     assert [line["p_against_best"] for line in lines] == ["", "0.5", "", ""]
     assert [line["site"] for line in lines] == ["", "", "Branch 1", ""]
     assert lines[3]["options"] == '{"K": 5}'
+
+
+def _printed(rows: list[Row], width: int) -> str:
+    (grid,) = grids(rows)
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    for table in benchmarks.tables(grid, console):
+        console.print(table)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 115, 130, 200])
+def test_no_word_of_a_table_is_cut_at_any_usual_width(row: MakeRow, width: int) -> None:
+    methods = ("Direct", "SimComb, directed", "boosted DPPSGD, printed noise")
+    epsilons = [*(2.0**power for power in range(-5, 4)), None]
+    rows = [
+        row(method, 0.5 + 0.1 * i + 0.01 * j, preset=preset, epsilon=epsilon, paper_auc=0.111 if epsilon == 8 else None)
+        for preset in ("paper", "default")
+        for i, method in enumerate(methods)
+        for j, epsilon in enumerate(epsilons)
+    ]
+    text = _printed(rows, width)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    for found in rows:
+        assert f" {found.auc_mean:.3f} ".replace("0.", ".") in text
+    assert text.count(" paper ") == text.count(" default ") == 3 * text.count("method")
+    assert text.count("published") == 3, "only where there is something printed"
+    assert ("±" in text) == (width == 200)
+
+
+def test_deviations_are_shown_where_they_fit(row: MakeRow) -> None:
+    assert "±" in _printed([row("Direct", 0.9), row("SimComb", 0.8)], 80)
 
 
 def test_figures_are_counted_once_though_each_is_two_files() -> None:

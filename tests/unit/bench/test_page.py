@@ -52,6 +52,14 @@ def test_what_varies_is_found_in_the_rows(row: MakeRow) -> None:
     assert (grid.varies, grid.columns) == ("K", ("2", "5"))
 
 
+def test_a_column_of_one_is_not_bold(row: MakeRow) -> None:
+    rows = [row("PST-F (W)", 0.9, setting="0v8, alpha", options={"alpha": a}) for a in (0.8, 0.9)]
+    (grid,) = grids(rows)
+    assert [cell and cell.bold for cell in grid.lines[0].cells] == [False, False]
+    (grid,) = grids([*rows, row("PST-F (U)", 0.9, setting="0v8, alpha", options={"alpha": 0.8})])
+    assert [cell and cell.bold for cell in grid.lines[0].cells] == [True, False]
+
+
 def test_figures_are_small_and_the_same_for_the_same_rows(row: MakeRow, tmp_path: Path) -> None:
     written = [*draw_all(_rows(row), tmp_path), draw_budget(_rows(row), tmp_path / "budget")]
     assert [place.name for place in written] == ["mnist-0v8-to-0v9.png", "budget.png"]

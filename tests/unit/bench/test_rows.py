@@ -86,6 +86,22 @@ def test_methods_that_chance_may_explain_are_comparable_and_others_are_not() -> 
     assert found["SourceD"].p_against_best is None
 
 
+def test_a_combiner_is_compared_with_the_same_combiner_as_tables_show_them() -> None:
+    levels = {"PST-F (U)": 0.8, "PST-F (W)": 0.9}
+    parts = {"C-hl": 0.05, **{f"C-{k}": -0.05 * k for k in range(7)}}
+
+    def measure(run: Run) -> Outcome:
+        wobble = 0.001 * run.repeat * (run.method == "PST-F (W)")
+        return {part: {"auc": levels[run.method] + shift + wobble, "error": 0.1} for part, shift in parts.items()}
+
+    setting = _setting(methods={"default": tuple(levels)}, parts="combiner")
+    found = _rows(setting, measure, repeats=8)
+    assert len(found) == 16
+    assert {row.comparable for row in found if row.method == "PST-F (W)"} == {True}, "the best of every column"
+    assert {row.comparable for row in found if row.method == "PST-F (U)"} == {False}
+    assert {row.p_against_best for row in found if row.method == "PST-F (U)"} == {2 * 2**-8}, "one comparison each"
+
+
 def test_the_paired_test_is_the_one_of_scipy() -> None:
     first, second = (0.9, 0.8, 0.85, 0.7), (0.88, 0.81, 0.8, 0.67)
     assert paired_test(first, second) == pytest.approx(stats.wilcoxon(first, second).pvalue)
