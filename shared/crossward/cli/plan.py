@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ class Asked:
             found |= {str(party): _whole(party, count) for party, count in written.items()}
         for text in self.records:
             party, _, count = text.partition("=")
-            found[party] = _whole(party, int(count) if count.isascii() and count.isdigit() else count)
+            found[party] = _whole(party, int(count) if re.fullmatch("[0-9]{1,20}", count) else count)
         return found
 
     def study(self, file: Path) -> Study:
@@ -201,7 +202,7 @@ def _table(outlook: Outlook, *, sparks: bool) -> Table:
         table.add_column(f"{'→ ' if epsilon == outlook.epsilon else ''}{epsilon:g}", justify="right", no_wrap=True)
     for method in outlook.methods:
         curve = {row.epsilon: row for row in outlook.curve(method)}
-        name = f"{method} ({outlook.study.method.name})" if method == AS_WRITTEN else method
+        name = f"{method}\n({outlook.study.method.name})" if method == AS_WRITTEN else method
         style = "bold" if method == outlook.recommended else ""
         cells = [_cell(curve.get(epsilon)) for epsilon in epsilons]
         cells += [_spark([curve.get(epsilon) for epsilon in epsilons], outlook)] if sparks else []

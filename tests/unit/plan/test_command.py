@@ -63,6 +63,14 @@ def test_cells_without_a_forecast_read_too_few(study, no_simulation):
     assert "is not to be expected up to epsilon 1" in " ".join(shown.split())
 
 
+def test_a_method_of_the_leads_own_leaves_room_for_every_number(study, no_simulation):
+    named = study.read_text().replace("method: auto", "method: pst-h\ngroups: {kind: importance, k: 2}")
+    study.write_text(named)
+    shown = run("plan", study).stdout
+    assert "…" not in shown
+    assert shown.count("too few ") >= 6 * 7
+
+
 def test_a_target_of_thirty_records_has_a_plan(study):
     shown = run("plan", study, "--records", "branch-1=30", "--repeats", "2", "--epsilon", "0.05", "--workers", "1")
     assert shown.exit_code == 0
@@ -79,6 +87,7 @@ def test_a_target_of_thirty_records_has_a_plan(study):
         (("--records-file", "broken.yaml"), "broken.yaml is neither YAML nor JSON"),
         (("--records", "nobody=3"), "- --records nobody: 'nobody' takes no part"),
         (("--records", "No Body=3"), "- --records No Body: 'No Body' is not an identifier"),
+        (("--records", f"main={'9' * 5000}"), "The record count of main is '999"),
         (("--records", "branch-1=1"), "- --records branch-1: 0 records"),
         (("--records-file", "counts.yaml"), "- counts.yaml, nobody: 'nobody' takes no part"),
         (("--auc", "0.3"), "Want one between 0.5 and 0.8"),
