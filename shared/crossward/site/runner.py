@@ -69,7 +69,8 @@ class Runner:
         self._link, self._pace = link or Link(), pace or Pace()
         self._stopping, self._wake = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
-        self._lock = threading.Lock()
+        self._lock, self._pause = threading.Lock(), threading.Condition()
+        self._unready, self._compared = False, False
         self._lines: list[Coordinator] = []  # one per key this site has had; another thread may still use an old one
         self.trouble = ""
         """Why the last call or step failed, for the steward; empty if it did not."""
@@ -86,7 +87,7 @@ class Runner:
     def stop(self, seconds: float = 10.0) -> None:
         """Finish the step under way, if it ends in time; what is left goes on after the next start."""
         self._stopping.set()
-        self._wake.set()
+        self._go_on()
         with self._lock:
             for line in self._lines:
                 line.close()
@@ -96,6 +97,17 @@ class Runner:
     def wake(self) -> None:
         """Look at the tasks now: the steward has decided."""
         self._wake.set()
+
+    def renew(self) -> None:
+        """Try again now, and forget what was in the way: the site has joined, or its ledger agrees again."""
+        self.trouble = ""
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let no thread wait any longer before its next look."""
+        self._wake.set()
+        with self._pause:
+            self._pause.notify_all()
 
     def coordinator(self) -> Coordinator:
         """The line to the coordinator, once the site has joined; a new one when its key has changed."""
@@ -120,8 +132,9 @@ class Runner:
                 log.exception("unexpected error in the site's worker")
                 self.trouble = "An unexpected error; the log has it."
                 pause = self._pace.retry
-            if pause:
-                self._stopping.wait(pause)
+            with self._pause:
+                if pause and not self._stopping.is_set():
+                    self._pause.wait(pause)
 
     def _report(self, error: CrosswardError) -> None:
         if str(error) != self.trouble:
@@ -135,10 +148,12 @@ class Runner:
         return 0.0
 
     def take(self, wait: float = 0.0) -> bool:
-        """Take one task, if there is one."""
-        with read(self.site.engine) as connection:
-            self.site.check_running(connection)
-        message = self.coordinator().next_task(wait)
+        """Take one task, if there is one; but before the first, see that the mirror has not more than this ledger."""
+        coordinator = self._ready()
+        if not self._compared:  # nothing else would show an old backup before the next charge
+            sync(self.site, coordinator)
+            self._compared = True
+        message = coordinator.next_task(wait)
         if message is None:
             self.trouble = ""
             return False
@@ -146,6 +161,19 @@ class Runner:
             tasks.take(self.site, connection, message)
         crash_point("after-take")
         return True
+
+    def _ready(self) -> Coordinator:
+        """The line to the coordinator, if the site has joined and runs: trouble that said otherwise is then over."""
+        try:
+            with read(self.site.engine) as connection:
+                self.site.check_running(connection)
+            coordinator = self.coordinator()
+        except NotReady:
+            self._unready = True
+            raise
+        if self._unready:
+            self._unready, self.trouble = False, ""
+        return coordinator
 
     # -- working --------------------------------------------------------------------------------------------------
     def _work_all(self) -> float:

@@ -41,7 +41,7 @@ class PartyKey(BaseModel):
 def join(site: OpenSite, settings: Settings, runner: SiteRunner, request: Request, given: Invitation) -> dict[str, Any]:
     """Make a key, and enrol with it."""
     joined = identity.join(site, given.coordinator, given.code, request.app.state.role, settings.link)
-    runner.wake()
+    runner.renew()
     return told(joined)
 
 
@@ -79,4 +79,5 @@ def pin_key(site: OpenSite, given: PartyKey) -> dict[str, Any]:
 def reconcile(site: OpenSite, runner: SiteRunner) -> dict[str, Any]:
     """Take over what the mirror has beyond this ledger, and go on if the two are one chain."""
     head = sync.reconcile(site, runner.coordinator())
+    runner.renew()
     return {"head": {"sequence": head.sequence, "hash": head.hash}}
