@@ -6,16 +6,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 
 from threadpoolctl import threadpool_limits
 
 from crossward.bench.catalogue import settings
 from crossward.bench.experiments.base import Choice, Outcome, Run, Setting
+from crossward.bench.intact import require_intact
 from crossward.bench.store import Store
 from crossward.errors import InvalidSetting
 
@@ -62,11 +64,14 @@ def benchmark(
     total = sum(map(len, wanted.values()))
     done = total - len(missing)
     progress(done, total)
-    for batch in _measure(missing, workers or os.cpu_count() or 1):
-        for run, outcome in batch:
-            store.add(run, outcome)
-        done += len(batch)
-        progress(done, total)
+    if missing:
+        require_intact(dataset)
+    with closing(_measure(missing, workers or os.cpu_count() or 1)) as batches:  # Ctrl-C ends the workers here
+        for batch in batches:
+            for run, outcome in batch:
+                store.add(run, outcome)
+            done += len(batch)
+            progress(done, total)
     found = tuple(Measured(setting, tuple(_found(store, wanted[setting.name]))) for setting in chosen)
     return Benchmark(dataset, found, time.perf_counter() - start, len(missing))
 
@@ -84,7 +89,7 @@ def measure_batch(batch: list[Run]) -> list[tuple[Run, Outcome]]:
         return [(run, named[run.setting].measure(run)) for run in batch]
 
 
-def _measure(runs: list[Run], workers: int) -> Iterator[list[tuple[Run, Outcome]]]:
+def _measure(runs: list[Run], workers: int) -> Generator[list[tuple[Run, Outcome]]]:
     batches = list(_batches(runs))
     if workers == 1 or len(batches) <= 1:
         yield from map(measure_batch, batches)
@@ -93,10 +98,16 @@ def _measure(runs: list[Run], workers: int) -> Iterator[list[tuple[Run, Outcome]
     os.environ.update(dict.fromkeys(THREADS, "1"))  # read by the libraries of a new process as it starts
     # New processes rather than copies of this one: a terminal's progress bar has threads, which do not survive a fork.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    others = set(active_children())
     try:
-        tasks: list[Future[list[tuple[Run, Outcome]]]] = [pool.submit(measure_batch, batch) for batch in batches]
+        with _deaf_to_interrupts():
+            tasks: list[Future[list[tuple[Run, Outcome]]]] = [pool.submit(measure_batch, batch) for batch in batches]
         for task in as_completed(tasks):
             yield task.result()
+    except BaseException:  # Ctrl-C, a full disk: what is under way is of no use, and may take long
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
         for name, value in held.items():
@@ -104,6 +115,16 @@ def _measure(runs: list[Run], workers: int) -> Iterator[list[tuple[Run, Outcome]
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that start here leave Ctrl-C to their parent from their first moment on, which it reaches later."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def _end_with_parent() -> None:

@@ -25,6 +25,8 @@ from crossward.privacy.budget import check_epsilon
 
 NO_DATA = 3
 """The exit code where a data set is not here and cannot be fetched."""
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 QUICK = Choice(repeats=2, epsilons=(0.125, 1.0))
 
@@ -79,14 +81,18 @@ def measure(dataset: str, asked: Asked) -> Benchmark:
         transient=True,
     ) as bar:
         task = bar.add_task(dataset, total=None)
-        return benchmark(
-            dataset,
-            asked.choice,
-            store,
-            only=asked.settings,
-            workers=asked.workers,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+        try:
+            return benchmark(
+                dataset,
+                asked.choice,
+                store,
+                only=asked.settings,
+                workers=asked.workers,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )
+        except KeyboardInterrupt as interrupted:
+            console.print("Interrupted. What was measured is kept: the same command goes on from there.")
+            raise typer.Exit(INTERRUPTED) from interrupted
 
 
 def show_benchmark(dataset: str, asked: Asked, *, csv: Path | None, plots: Path | None, as_json: bool) -> None:
@@ -220,7 +226,9 @@ def write_report(folder: Path, datasets: tuple[str, ...], asked: Asked) -> None:
     for dataset in datasets:
         try:
             measured.append(measure(dataset, asked))
-        except typer.Exit:
+        except typer.Exit as end:
+            if end.exit_code != NO_DATA:
+                raise
             absent = True
     if measured:
         print(write_page(measured, folder))
