@@ -7,7 +7,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from crossward.errors import Conflict, CrosswardError, InvalidSetting
-from crossward.ledger import read, write
+from crossward.ledger import ReserveBody, read, write
+from crossward.privacy.budget import Cost
 from crossward.site import facts, tasks
 from crossward.site.policy import taken_by
 from crossward.site.site import Site
@@ -44,7 +45,8 @@ def _shown(site: Site, task: Task, cause: str) -> dict[str, Any]:
     study = task.study
     epsilon = study.epsilon.source if task.role == "source" else study.epsilon.target
     fitting = [dataset.name for dataset in Vault(site).for_study(study)]
-    costs = [_cost(site, task, name) for name in fitting] if needs_data(task) else []
+    paid = _paid(site, task)
+    costs = [_cost(site, task, name, paid) for name in fitting] if needs_data(task) else []
     chosen = next((cost for cost in costs if cost["dataset"] == task.dataset), {})
     return {
         "task": task.id,
@@ -57,7 +59,8 @@ def _shown(site: Site, task: Task, cause: str) -> dict[str, Any]:
         "chosen": None if study.chosen is None else study.chosen.why,
         "lead": task.message.lead,
         "role": task.role,
-        "epsilon": chosen.get("epsilon", epsilon if charged_cells(study, task.role) else 0.0),
+        "epsilon": chosen.get("epsilon", epsilon if charged_cells(study, task.role) and paid is None else 0.0),
+        "epsilon_charged": 0.0 if paid is None else paid.nano_epsilon / 1e9,
         "epsilon_taken_before": chosen.get("epsilon_taken_before", 0.0),
         "dataset": task.dataset,
         "datasets": fitting,
@@ -66,8 +69,15 @@ def _shown(site: Site, task: Task, cause: str) -> dict[str, Any]:
     }
 
 
-def _cost(site: Site, task: Task, dataset: str) -> dict[str, Any]:
-    """What a person in this dataset would pay, all of its records together; or why it cannot be said."""
+def _paid(site: Site, task: Task) -> Cost | None:
+    """What the task was charged already; None if nothing. A task is charged once, so to approve it costs no more."""
+    with read(site.engine) as connection:
+        line = site.ledger.find(connection, "reserve", task.id)
+    return line.body.cost if line is not None and isinstance(line.body, ReserveBody) else None
+
+
+def _cost(site: Site, task: Task, dataset: str, paid: Cost | None) -> dict[str, Any]:
+    """What a person in this dataset would yet pay, all of its records together; or why it cannot be said."""
     try:
         inputs = sorted((signed.content() for signed in task.message.inputs), key=lambda message: message.party)
         announced = announce(site, task, dataset, tuple(inputs))
@@ -75,10 +85,11 @@ def _cost(site: Site, task: Task, dataset: str) -> dict[str, Any]:
         return {"dataset": dataset, "problem": str(error)}
     with read(site.engine) as connection:
         taken = taken_by(site, connection, task.study_id, dataset, but=task.id)
+    cost = announced.cost if paid is None else Cost(0)
     return {
         "dataset": dataset,
-        "epsilon": announced.cost.nano_epsilon / 1e9,
-        "delta": announced.cost.atto_delta / 1e18,
+        "epsilon": cost.nano_epsilon / 1e9,
+        "delta": cost.atto_delta / 1e18,
         "rows": announced.rows,
         "epsilon_taken_before": taken.nano_epsilon / 1e9,
     }

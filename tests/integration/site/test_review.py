@@ -186,6 +186,7 @@ def test_what_the_steward_chose_is_measured_too(federation, study) -> None:
     federation.start(study(method="direct"))
     branch.drive()
     [asked] = approvals.waiting(branch.site)
+    assert (asked["epsilon"], asked["epsilon_charged"]) == (2.0, 0.0)
     costs = {cost["dataset"]: (cost["epsilon"], cost["delta"]) for cost in asked["costs"]}
     assert costs == {"patients": (2.0, 0.0), "visits": (6.0, 0.0)}
     approvals.answer(branch.site, asked["task"], True, "visits")

@@ -206,6 +206,8 @@ def test_records_that_do_not_fit_are_the_stewards_business(federation, study, ap
     [seen] = federation.study("sugar")["tasks"]
     assert (seen["state"], seen["note"]) == ("leased", "waiting at the site")
     assert len(branch.lines("reserve")) == 1  # nothing that the records say decides on the charge
+    assert (held["epsilon"], held["epsilon_charged"]) == (0.0, 2.0)  # it is paid: to approve costs no more
+    assert [(cost["epsilon"], cost["delta"]) for cost in held["costs"]] == [(0.0, 0.0)]
     path.write_text(good)
     approvals.answer(branch.site, held["task"], True)
     branch.settle()

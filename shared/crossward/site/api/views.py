@@ -166,7 +166,7 @@ class SoundnessView(View):
 
 
 class CostView(View):
-    """What a person in a dataset would pay; or the problem that keeps it from being said."""
+    """What a person in a dataset would yet pay; or the problem that keeps it from being said."""
 
     dataset: str
     problem: str | None = None
@@ -177,7 +177,10 @@ class CostView(View):
 
 
 class ApprovalView(View):
-    """What the steward is asked, with all that the answer rests on."""
+    """What the steward is asked, with all that the answer rests on.
+
+    `epsilon` is what to approve would cost; `epsilon_charged` was paid already, whatever the answer.
+    """
 
     task: str
     state: str
@@ -190,6 +193,7 @@ class ApprovalView(View):
     lead: str
     role: str
     epsilon: float
+    epsilon_charged: float
     epsilon_taken_before: float
     dataset: str | None
     datasets: list[str]
