@@ -54,7 +54,7 @@ def test_an_interrupt_ends_all_at_once_and_keeps_what_is_finished(tmp_path: Path
     store = tmp_path / "crossward" / "bench" / "ruijin.jsonl"
     try:
         for _ in range(600):
-            if store.is_file() and store.read_text().count("\n") >= 8:
+            if store.is_file() and store.read_text().count("\n") >= 32:  # all but those that sleep
                 break
             time.sleep(0.1)
         start = time.monotonic()
@@ -66,7 +66,7 @@ def test_an_interrupt_ends_all_at_once_and_keeps_what_is_finished(tmp_path: Path
     assert time.monotonic() - start < 20, "and not the minute that a batch takes"
     assert "Interrupted" in said
     assert "Traceback" not in said
-    assert len(Store("ruijin", store.parent)._lines()) >= 8
+    assert len(Store("ruijin", store.parent)._lines()) >= 32
     assert _all_end(running.pid), "no worker outlives it"
 
 
