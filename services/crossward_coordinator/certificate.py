@@ -155,11 +155,11 @@ def _foot(certificate: Certificate) -> list[str]:
     steps = [
         "Verify this certificate with the coordinator's public key, learned from a person and not from this file:"
         " crossward study verify FILE --key KEY.",
-        "Fetch each release by its digest (crossward study release DIGEST): the SHA-256 of its payload is the digest, and the party's key signed it.",
+        "Fetch each release by its digest (crossward study release DIGEST): the SHA-256 of its payload is the digest,"
+        " and the party's key signed it.",
         "Export each party's ledger (crossward ledger mirror PARTY FILE) and verify it up to the line named here: its"
-        " hash must be the one above. The"
-        " ledger holds the charge of the task (reserve) and the digest of its release. A charge that the coordinator"
-        " had not heard of when the study ended comes after that line.",
+        " hash must be the one above. The ledger holds the charge of the task (reserve) and the digest of its release."
+        " A charge that the coordinator had not heard of when the study ended comes after that line.",
     ]
     numbered = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
     wrapped = [line for part in (*meaning, "", "How to verify, offline:", *numbered) for line in _wrapped(part)]

@@ -30,15 +30,11 @@ from crossward.site.coordinator import Coordinator
 from crossward.site.crash import crash_point
 from crossward.site.identity import Identity, Link
 from crossward.site.site import Site
-from crossward.site.steps import advance
+from crossward.site.steps import UNWANTED, advance, beat_of
 from crossward.site.sync import confirmed, sync
-from crossward.study.messages import HeartbeatMessage
 from crossward.web.retry import Retry
 
 log = logging.getLogger("crossward.site")
-
-NOTE = "waiting at the site"
-"""What every heartbeat says: other words for an approval, a task held or a step put off would tell them apart."""
 
 OUTSIDE = (AccessRefused, NotReady, RemoteProblem, StorageFailed, Unreachable)
 """Troubles of the site or the coordinator: no task is to blame, and none is held for them."""
@@ -263,15 +259,14 @@ class Runner:
         except Conflict:
             return  # another worker of this site took the task again
         if not wanted:
-            self._end(task, "The study has ended, or goes on without it.")
+            self._end(task, UNWANTED)
 
     def _is_wanted(self, task: tasks.Task) -> bool:
         """Whether the coordinator waits for a task, or would take what was paid for already.
 
         What was paid is known to it by the mirror: so the mirror has the charge before its answer ends the task.
         """
-        beat = HeartbeatMessage(task=task.id, attempt=task.attempt, progress=task.progress, note=NOTE)
-        coordinator = self.coordinator()
+        beat, coordinator = beat_of(task), self.coordinator()
         if coordinator.heartbeat(beat):
             return True
         if task.state != "reserved":

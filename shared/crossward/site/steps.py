@@ -16,6 +16,7 @@ from crossward.errors import (
     InvalidSetting,
     NotConverged,
     NotFound,
+    RemoteProblem,
     TooFewRecords,
     UnknownParty,
 )
@@ -30,10 +31,11 @@ from crossward.site.sync import sync
 from crossward.site.tasks import Task
 from crossward.site.training import Announcement, announce, needs_data, read_inputs, rows_for, to_send, train
 from crossward.site.vault import Vault
-from crossward.study.messages import DeclineMessage, DeclineReason, ModelMessage
+from crossward.study.messages import DeclineMessage, DeclineReason, HeartbeatMessage, ModelMessage
 from crossward.web.remote import remote
 
 UNFIT = "The data do not fit: "
+UNWANTED = "The study has ended, or goes on without it."
 
 
 class Declined(Exception):
@@ -56,6 +58,11 @@ class Held(Exception):
         """Leave the task to the steward."""
         if tasks.move(connection, task, "held", site.clock(), cause=str(self)):
             approvals.note_held(connection, task.id, str(self))
+
+
+def beat_of(task: Task) -> HeartbeatMessage:
+    """A task's sign of life. It says the same whether the task waits for a steward, for its turn, or for nothing."""
+    return HeartbeatMessage(task=task.id, attempt=task.attempt, progress=task.progress, note="waiting at the site")
 
 
 def advance(site: Site, coordinator: Coordinator, task: Task) -> Task:
@@ -169,6 +176,10 @@ def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
     if ambiguous:
         raise Declined("no-data", "The site has not said which dataset the study may use.")
     sync(site, coordinator)
+    if _is_over(coordinator, task):
+        with write(site.engine) as connection:
+            tasks.move(connection, task, "cancelled", site.clock(), cause=UNWANTED)
+        return
     try:
         with write(site.engine) as connection:
             chosen = {"dataset": announcement.dataset, "progress": 0.1}
@@ -177,6 +188,16 @@ def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
     except BudgetExceeded as error:
         raise Declined("budget", error.cause) from None
     crash_point("after-reserve")
+
+
+def _is_over(coordinator: Coordinator, task: Task) -> bool:
+    """Whether nobody waits for the task any more: an approval that comes after its study's end must cost nothing."""
+    try:
+        return not coordinator.heartbeat(beat_of(task))
+    except NotFound:
+        return True
+    except (Conflict, RemoteProblem):  # another worker of this site took the task again, or the answer tells nothing
+        return False
 
 
 def _charged(site: Site, connection: Connection, announcement: Announcement) -> policy.Verdict:

@@ -94,16 +94,27 @@ def test_when_the_quorum_is_reached_a_source_that_has_paid_goes_on(federation, s
     assert federation.mirror("slow") == slow.lines()
 
 
+def test_what_nobody_waits_for_any_more_is_not_charged(federation, study) -> None:
+    """Approved in time, and its turn comes when the quorum has been reached."""
+    main, slow = federation.hospital("main", "source"), federation.hospital("slow", "source")
+    federation.hospital("branch", "target", data=False)
+    federation.start(study(sources=("main", "slow"), quorum={"sources": 1}))
+    slow.drive_until("approved")
+    main.settle()
+    slow.drive()
+    assert slow.tasks()[0].state == "cancelled"
+    assert slow.lines("reserve") == []
+
+
 def test_an_answer_about_a_state_that_has_passed_ends_nothing(federation, study) -> None:
     """The worker charged while the heartbeat was under way."""
     main, slow = federation.hospital("main", "source"), federation.hospital("slow", "source")
     federation.hospital("branch", "target", data=False)
     federation.start(study(sources=("main", "slow"), quorum={"sources": 1}))
     slow.drive_until("approved")
-    before = slow.tasks()[0]
-    main.settle()
-    runner = slow.runners[-1]
+    before, runner = slow.tasks()[0], slow.runners[-1]
     advance(slow.site, runner.coordinator(), before)
+    main.settle()
     runner.beat(before)
     assert slow.tasks()[0].state == "reserved"
     slow.settle()
