@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from crossward.bench import engine
 
 def measure(batch):
     if batch[0].repeat or batch[0].epsilon != 0.125:
-        time.sleep(60)
+        time.sleep(3600)
     return [(run, {"A": {"auc": 0.75, "error": 0.2}}) for run in batch]
 
 if __name__ == "__main__":
@@ -39,12 +40,14 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("command", [("ruijin",), ("report", "docs", "--dataset", "ruijin", "--dataset", "ruijin")])
-def test_an_interrupt_ends_all_at_once_and_keeps_what_is_finished(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_an_interrupt_ends_all_at_once_and_keeps_what_is_finished(
+    tmp_path: Path, heard: Callable[..., list[str]], command: tuple[str, ...]
+) -> None:
     if command[0] == "report":
         pytest.importorskip("matplotlib")
     (tmp_path / "slow.py").write_text(SLOW)
     running = subprocess.Popen(
-        [sys.executable, "slow.py", *command, "--workers", "2"],
+        heard(sys.executable, "slow.py", *command, "--workers", "2"),
         cwd=tmp_path,
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
         stderr=subprocess.PIPE,
@@ -53,17 +56,17 @@ def test_an_interrupt_ends_all_at_once_and_keeps_what_is_finished(tmp_path: Path
     )
     store = tmp_path / "crossward" / "bench" / "ruijin.jsonl"
     try:
-        for _ in range(600):
+        for _ in range(3000):
             if store.is_file() and store.read_text().count("\n") >= 32:  # all but those that sleep
                 break
             time.sleep(0.1)
-        start = time.monotonic()
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to the workers too
-        _, said = running.communicate(timeout=30)
-    finally:
-        running.kill()
+        _, said = running.communicate(timeout=300)  # and not the hour that a batch takes
+    except BaseException:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+        raise
     assert running.returncode == 130, said
-    assert time.monotonic() - start < 20, "and not the minute that a batch takes"
     assert "Interrupted" in said
     assert "Traceback" not in said
     assert len(Store("ruijin", store.parent)._lines()) >= 32
@@ -71,8 +74,8 @@ def test_an_interrupt_ends_all_at_once_and_keeps_what_is_finished(tmp_path: Path
 
 
 def _all_end(group: int) -> bool:
-    """Within ten seconds: some see that the others have ended, and end then."""
-    for _ in range(100):
+    """Some see that the others have ended, and end then."""
+    for _ in range(1200):
         try:
             os.killpg(group, 0)
         except ProcessLookupError:
