@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from multiprocessing import active_children, get_context, parent_process
 
 from threadpoolctl import threadpool_limits
 
@@ -20,6 +16,7 @@ from crossward.bench.experiments.base import Choice, Outcome, Run, Setting
 from crossward.bench.intact import require_intact
 from crossward.bench.store import Store
 from crossward.errors import InvalidSetting
+from crossward.learning.processes import spread
 
 Progress = Callable[[int, int], None]
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -94,50 +91,23 @@ def _measure(runs: list[Run], workers: int) -> Generator[list[tuple[Run, Outcome
     if workers == 1 or len(batches) <= 1:
         yield from map(measure_batch, batches)
         return
+    with _one_thread_each(), spread(measure_batch, [(batch,) for batch in batches], workers) as found:
+        yield from found
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that start here give their libraries one thread, which these read as they start."""
     held = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # read by the libraries of a new process as it starts
-    # New processes rather than copies of this one: a terminal's progress bar has threads, which do not survive a fork.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
-    others = set(active_children())
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
-        with _deaf_to_interrupts():
-            tasks: list[Future[list[tuple[Run, Outcome]]]] = [pool.submit(measure_batch, batch) for batch in batches]
-        for task in as_completed(tasks):
-            yield task.result()
-    except BaseException:  # Ctrl-C, a full disk: what is under way is of no use, and may take long
-        for worker in set(active_children()) - others:
-            worker.terminate()
-        raise
+        yield
     finally:
-        pool.shutdown(cancel_futures=True)
         for name, value in held.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that start here leave Ctrl-C to their parent from their first moment on, which it reaches later."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
-
-
-def _end_with_parent() -> None:
-    """A worker leaves Ctrl-C to its parent, and does not outlive it: a parent that is killed cannot tell it to stop."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _batches(runs: list[Run]) -> Iterator[list[Run]]:
