@@ -16,7 +16,6 @@ from crossward.errors import (
     InvalidSetting,
     NotConverged,
     NotFound,
-    RemoteProblem,
     TooFewRecords,
     UnknownParty,
 )
@@ -191,12 +190,15 @@ def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
 
 
 def _is_over(coordinator: Coordinator, task: Task) -> bool:
-    """Whether nobody waits for the task any more: an approval that comes after its study's end must cost nothing."""
+    """Whether nobody waits for the task any more: an approval that comes after its study's end must cost nothing.
+
+    An answer that tells nothing is raised, and the task put off: what may be unwanted is not charged.
+    """
     try:
         return not coordinator.heartbeat(beat_of(task))
     except NotFound:
         return True
-    except (Conflict, RemoteProblem):  # another worker of this site took the task again, or the answer tells nothing
+    except Conflict:  # another worker of this site took the task again, and it is wanted
         return False
 
 
