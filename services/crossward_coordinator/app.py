@@ -9,11 +9,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI
 from sqlalchemy import Engine
 
-from crossward.ledger.database import connect, read
 from crossward.version import __version__
-from crossward.web.app import Check, new_app
-from crossward.web.edge import Limits
-from crossward.web.parties import Trust
 from crossward_coordinator import identity, openapi
 from crossward_coordinator.clock import Clock, Gauges
 from crossward_coordinator.identity import Identity
@@ -21,6 +17,10 @@ from crossward_coordinator.migrations import check_newest
 from crossward_coordinator.routers import certificates, ledger, parties, releases, studies, tasks
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.workflows.nonces import DatabaseKeys, DatabaseNonces
+from crossward_service.db.engine import connect, read
+from crossward_service.http.app import Check, new_app
+from crossward_service.http.edge import Limits
+from crossward_service.http.parties import Trust
 
 POLLERS = 8  # threads that look for tasks: more would only queue at the database
 VERIFIERS = 8  # threads that verify signatures, beside the 40 there are for everything else

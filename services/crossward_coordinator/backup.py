@@ -7,13 +7,13 @@ from pathlib import Path
 
 from sqlalchemy import Engine, select
 
-from crossward.ledger.database import read
-from crossward.upkeep.backup import Kind
 from crossward_coordinator import identity
 from crossward_coordinator.migrations import MIGRATIONS
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.tables import parties
 from crossward_coordinator.workflows import mirror
+from crossward_service.db.engine import read
+from crossward_service.ops.backup import Kind
 
 KEY = "coordinator.key"
 

@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from crossward.errors import Forged
+from crossward.protocol import keys
+from crossward.protocol.messages import Head
+from crossward.protocol.messages.base import Content, Digest, KeyId, Part, TaskId, Time
+from crossward.protocol.messages.signed import Signed
 from crossward.study import Study
-from crossward.study.messages import Head
-from crossward.study.messages.base import Content, Digest, KeyId, Part, TaskId, Time
-from crossward.study.messages.signed import Signed
-from crossward.study.values import ADDED, MOST_PARTIES, AtLeastOne, Count, NotNegative, Positive, Slug
-from crossward.web import keys
+from crossward.values import ADDED, MOST_PARTIES, AtLeastOne, Count, NotNegative, Positive, Slug
 from crossward_coordinator.identity import NAME
 
 NEIGHBOURS = {

@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import Engine, Select, Table, func, select
 
-from crossward.ledger.database import read, write
-from crossward.web.metrics import RequestMetrics
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.tables import parties, studies, tasks
 from crossward_coordinator.workflows import aggregate, deadlines, nonces
+from crossward_service.db.engine import read, write
+from crossward_service.http.metrics import RequestMetrics
 
 log = logging.getLogger("crossward.clock")
 

@@ -7,9 +7,6 @@ from contextlib import ExitStack
 
 from sqlalchemy import Connection, Engine, select, text
 
-from crossward.ledger.database import read
-from crossward.upkeep import certificates, database, machine, peer
-from crossward.upkeep.findings import Findings, Notes
 from crossward.version import __version__
 from crossward_coordinator import identity
 from crossward_coordinator.identity import Identity
@@ -17,6 +14,9 @@ from crossward_coordinator.migrations import MIGRATIONS
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.tables import parties
 from crossward_coordinator.workflows import mirror
+from crossward_service.db.engine import read
+from crossward_service.ops import certificates, database, machine, peer
+from crossward_service.ops.findings import Findings, Notes
 
 
 def examine(settings: CoordinatorSettings) -> Findings:

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Connection, insert, select
 
 from crossward.errors import InvalidSetting, NotReady
-from crossward.study.messages import Receipt, SignedReceipt
-from crossward.web import keys
+from crossward.protocol import keys
+from crossward.protocol.messages import Receipt, SignedReceipt
 from crossward_coordinator.tables import identity
 
 NAME = "coordinator"

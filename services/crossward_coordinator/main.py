@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 
 from crossward.errors import StorageFailed
-from crossward.ledger.database import connect, write
-from crossward.web import workers
-from crossward.web.serve import run
 from crossward_coordinator import identity
 from crossward_coordinator.app import check_database, create_app
 from crossward_coordinator.migrations import migrate
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.workflows import tokens
+from crossward_service.db.engine import connect, write
+from crossward_service.http import workers
+from crossward_service.http.serve import run
 
 
 @dataclass(frozen=True, slots=True)

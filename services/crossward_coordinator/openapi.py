@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from crossward.study.messages import (
+from crossward.protocol.messages import (
     DeclineMessage,
     HeartbeatMessage,
     ResultMessage,

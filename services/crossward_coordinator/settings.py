@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from crossward.web.settings import ServiceSettings
+from crossward_service.http.settings import ServiceSettings
 
 
 class CoordinatorSettings(ServiceSettings):

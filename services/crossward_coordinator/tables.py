@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-from crossward.ledger import tables as ledger_tables
+from crossward_service.db.ledger_tables import tables as ledger_tables
 
 metadata = MetaData()
 

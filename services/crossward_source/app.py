@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from crossward.site.api import site_app
+from crossward_site.api import site_app
 from crossward_source.routers import ROUTERS
 from crossward_source.settings import SourceSettings
 

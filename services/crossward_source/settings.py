@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from crossward.site.settings import SiteSettings
+from crossward_site.settings import SiteSettings
 
 
 class SourceSettings(SiteSettings):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from crossward.site.api import site_app
-from crossward.site.models import Models
+from crossward_site.api import site_app
+from crossward_site.models import Models
 from crossward_target.routers import ROUTERS
 from crossward_target.settings import TargetSettings
 

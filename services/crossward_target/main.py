@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from crossward.site import commands
-from crossward.web import serve as server
+from crossward_service.http import serve as server
+from crossward_site import commands
 from crossward_target.app import ROLE, create_app
 from crossward_target.settings import TargetSettings
 

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # engine.py and federation.py, f
 import engine
 from federation import EPSILON, Federation
 
-from crossward.demo.people import POLICY
-from crossward.ledger import first_difference
-from crossward.study.messages import SignedRelease
+from crossward.protocol.ledger.chain import first_difference
+from crossward.protocol.messages import SignedRelease
+from crossward_lab.demo.people import POLICY
 
 NANO = round(EPSILON * 1e9)
 

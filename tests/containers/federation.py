@@ -16,10 +16,10 @@ from pathlib import Path
 import engine
 
 from crossward.client import Client, SiteClient
-from crossward.demo.records import OUTCOME
 from crossward.errors import CrosswardError
-from crossward.simulate.hospitals import SCHEMA
 from crossward.study import Study, study_for
+from crossward_lab.demo.records import OUTCOME
+from crossward_lab.simulate.hospitals import SCHEMA
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

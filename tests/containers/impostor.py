@@ -11,13 +11,13 @@ import engine
 from federation import EPSILON
 
 from crossward.client import Client
-from crossward.demo.records import OUTCOME
-from crossward.ledger.database import connect, write
-from crossward.simulate.hospitals import SCHEMA
 from crossward.study import Study, study_for
 from crossward_coordinator.main import init
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.workflows import enrol, mirror
+from crossward_lab.demo.records import OUTCOME
+from crossward_lab.simulate.hospitals import SCHEMA
+from crossward_service.db.engine import connect, write
 
 
 class Impostor:

@@ -10,10 +10,10 @@ import engine
 import pytest
 from federation import SITES
 
-from crossward.demo.records import OUTCOME
 from crossward.errors import Unreachable
-from crossward.simulate.hospitals import Federation as Simulated
-from crossward.site.crash import POINTS
+from crossward_lab.demo.records import OUTCOME
+from crossward_lab.simulate.hospitals import Federation as Simulated
+from crossward_site.crash import POINTS
 
 STORED = ("after-store", "after-publish", "before-settle")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from impostor import Impostor
 
-from crossward.demo.people import POLICY
 from crossward.errors import Conflict
-from crossward.web.certificates import Authority
+from crossward_lab.demo.people import POLICY
+from crossward_service.http.tls import Authority
 
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 needs_faketime = pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed: clocks were not tested")

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, MetaData
 
-from crossward.ledger import SqlLedger, connect, tables, write
+from crossward_service.db.engine import connect, write
+from crossward_service.db.ledger import SqlLedger
+from crossward_service.db.ledger_tables import tables
 
 POSTGRES = runpy.run_path(str(Path(__file__).parents[1] / "postgres.py"))
 PROGRAMS = POSTGRES["programs"]()

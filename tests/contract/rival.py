@@ -11,7 +11,10 @@ from itertools import count
 from sqlalchemy import MetaData
 
 from crossward.errors import CellSpent
-from crossward.ledger import OpenBody, ReserveBody, SqlLedger, connect, read, tables, write
+from crossward.protocol.ledger.lines import OpenBody, ReserveBody
+from crossward_service.db.engine import connect, read, write
+from crossward_service.db.ledger import SqlLedger
+from crossward_service.db.ledger_tables import tables
 
 ZEROS = "0" * 64
 

@@ -21,21 +21,11 @@ from crossward.errors import (
     UnknownCell,
     UnknownDataset,
 )
-from crossward.ledger import (
-    START,
-    Head,
-    Line,
-    OpenBody,
-    ReleaseBody,
-    ReserveBody,
-    SqlLedger,
-    State,
-    admit,
-    first_difference,
-    read,
-    verify,
-    write,
-)
+from crossward.protocol.ledger.chain import first_difference, verify
+from crossward.protocol.ledger.lines import START, Head, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.rules import State, admit
+from crossward_service.db.engine import read, write
+from crossward_service.db.ledger import SqlLedger
 
 ZEROS, ONES = "0" * 64, "1" * 64
 OPEN = OpenBody("data", 4, "basic", 10**9, 10**12)

@@ -10,7 +10,9 @@ import pytest
 from sqlalchemy import Engine
 
 from crossward.errors import StorageBusy
-from crossward.ledger import OpenBody, SqlLedger, connect, read, write
+from crossward.protocol.ledger.lines import OpenBody
+from crossward_service.db.engine import connect, read, write
+from crossward_service.db.ledger import SqlLedger
 
 RIVAL = Path(__file__).with_name("rival.py")
 

@@ -5,13 +5,13 @@ import math
 
 import pytest
 
-from crossward.learning.audit import audit_one, run
-from crossward.learning.audit.effort import Effort
-from crossward.learning.audit.mechanisms import MECHANISMS
-from crossward.learning.audit.mutants import MUTANTS
-from crossward.learning.audit.peers import PEERS
-from crossward.learning.audit.sampled import one_class
-from crossward.privacy.audit import AuditReport, MechanismVerdict, MutantVerdict
+from crossward_lab.audit import audit_one, run
+from crossward_lab.audit.effort import Effort
+from crossward_lab.audit.measures import AuditReport, MechanismVerdict, MutantVerdict
+from crossward_lab.audit.mechanisms import MECHANISMS
+from crossward_lab.audit.mutants import MUTANTS
+from crossward_lab.audit.peers import PEERS
+from crossward_lab.audit.sampled import one_class
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -8,17 +8,17 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from crossward.learning.audit.objective import subject_of
 from crossward.learning.losses import LOGISTIC, Huber, Loss
 from crossward.learning.plr_fs import PLRFS, Group
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
-from crossward.privacy.audit.distance import exponential_loss, gaussian_delta, gaussian_epsilon, widest
-from crossward.privacy.audit.exact import Law, Scenario, worst_loss
-from crossward.privacy.audit.finite import generating_function, worst_best_of
-from crossward.privacy.audit.quadrature import GaussianLaw, epsilon_at, hockey_stick
 from crossward.privacy.noise import Array
 from crossward.privacy.selection import NumberOfTries
+from crossward_lab.audit.measures.distance import exponential_loss, gaussian_delta, gaussian_epsilon, widest
+from crossward_lab.audit.measures.exact import Law, Scenario, worst_loss
+from crossward_lab.audit.measures.finite import generating_function, worst_best_of
+from crossward_lab.audit.measures.quadrature import GaussianLaw, epsilon_at, hockey_stick
+from crossward_lab.audit.objective import subject_of
 
 
 @dataclass(frozen=True)

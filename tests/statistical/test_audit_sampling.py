@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import binomtest
 
 from crossward.errors import AuditFailed, TooFewRecords
-from crossward.privacy.audit.law import rate_lower_bound, smallest_p
-from crossward.privacy.audit.sampling import clopper_pearson, collect, epsilon_lower_bound
 from crossward.privacy.noise import Array, SeededRandomness
+from crossward_lab.audit.measures.law import rate_lower_bound, smallest_p
+from crossward_lab.audit.measures.sampling import clopper_pearson, collect, epsilon_lower_bound
 
 
 @pytest.mark.parametrize(("hits", "trials"), [(0, 10), (3, 10), (10, 10), (137, 1000), (999, 1000)])

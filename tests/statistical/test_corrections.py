@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from crossward.learning.audit.run import audit_one
 from crossward.learning.encoding import NormShare, importance_groups
 from crossward.learning.plr_fs import PLRFS, groups_of
 from crossward.learning.stacking import MARGIN, PSTH, SIGMOID, LevelOne
 from crossward.privacy import NON_PRIVATE, SeededRandomness, calibrate
-from crossward.simulate.hospitals import Federation
+from crossward_lab.audit.run import audit_one
+from crossward_lab.simulate.hospitals import Federation
 
 
 def test_noise_has_a_density_that_falls_with_its_norm():

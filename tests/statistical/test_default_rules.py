@@ -17,8 +17,8 @@ from crossward.learning.stacking import SIGMOID, LevelOne
 from crossward.learning.transfer import SimComb
 from crossward.privacy import SeededRandomness
 from crossward.privacy.auc import area_under_curve
-from crossward.simulate.hospitals import Federation
-from crossward.simulate.survey import SURVEY
+from crossward_lab.simulate.hospitals import Federation
+from crossward_lab.simulate.survey import SURVEY
 
 DRAWS = 8
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crossward.bench.catalogue import settings
-from crossward.bench.datasets.files import is_present
-from crossward.bench.experiments.base import Run
+from crossward_lab.bench.catalogue import settings
+from crossward_lab.bench.datasets.files import is_present
+from crossward_lab.bench.experiments.base import Run
 
 REPEATS = 4
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import small
 from sqlalchemy import MetaData, insert, select
 
-from crossward.demo.federation import LocalFederation
-from crossward.demo.records import first_record
-from crossward.ledger import connect, read, write
 from crossward.version import __version__
+from crossward_lab.demo.federation import LocalFederation
+from crossward_lab.demo.records import first_record
+from crossward_service.db.engine import connect, read, write
 
 HERE = Path(__file__).parent
 SERVICES = {"coordinator": "coordinator", "main": "source", "branch-1": "target"}
@@ -38,7 +38,7 @@ def freeze(folder: Path) -> None:
         with LocalFederation(home, small.hospitals(), print) as running:
             facts = _studies(running)
             for name, role in SERVICES.items():
-                command = [sys.executable, "-m", "crossward", role, "backup", folder / f"{role}.tar.gz"]
+                command = [sys.executable, "-m", "crossward_cli", role, "backup", folder / f"{role}.tar.gz"]
                 subprocess.run([*command, "--data-dir", home / name], check=True)
         for name in ("main", "branch-1"):
             shutil.copy(home / name / "records.csv", folder / f"{name}.csv")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from crossward.client import Client
-from crossward.demo.records import OUTCOME
 from crossward.learning.encoding import Category, Flag, Number, Schema
-from crossward.simulate.hospitals import Federation, Hospital
 from crossward.study import Study, study_for
+from crossward_lab.demo.records import OUTCOME
+from crossward_lab.simulate.hospitals import Federation, Hospital
 
 SCHEMA = Schema(
     (

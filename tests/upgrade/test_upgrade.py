@@ -15,14 +15,14 @@ import psycopg
 import pytest
 
 from crossward.client import Client, SiteClient
-from crossward.demo.processes import Service
 from crossward.errors import NotReady
-from crossward.ledger import first_difference, verify
-from crossward.site.backup import kind as site_kind
-from crossward.upkeep.backup import restore
+from crossward.protocol.ledger.chain import first_difference, verify
 from crossward_coordinator import main as coordinator
 from crossward_coordinator.backup import kind as coordinator_kind
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_lab.demo.processes import Service
+from crossward_service.ops.backup import restore
+from crossward_site.backup import kind as site_kind
 from crossward_source import main as source
 from crossward_source.settings import SourceSettings
 from crossward_target import main as target

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
-from crossward.ledger.migrations import Migrations
+from crossward_service.db.migrations import Migrations
 
 MIGRATIONS = Migrations(Path(__file__).parent, lock=0x63726F7373, fix="Run crossward coordinator init.")
 

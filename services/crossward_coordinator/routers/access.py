@@ -18,16 +18,16 @@ from sqlalchemy import Connection, Engine
 from starlette.concurrency import run_in_threadpool
 
 from crossward.errors import AccessRefused
-from crossward.ledger.database import read, write
-from crossward.web import problems
-from crossward.web.parties import Trust, require_party
-from crossward.web.tokens import Holder, require
-from crossward.web.transactions import transaction
 from crossward_coordinator.crash import crash_point
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.workflows.mirror import Stopped
 from crossward_coordinator.workflows.tokens import ROLES, holder_of
+from crossward_service.db.engine import read, write
+from crossward_service.http import problems
+from crossward_service.http.parties import Trust, require_party
+from crossward_service.http.tokens import Holder, require
+from crossward_service.http.transactions import transaction
 
 PartyId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 StudyId = PartyId

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from crossward.errors import ChainBroken, NotFound
-from crossward.ledger import Head, Line
-from crossward.study.messages import SignedReceipt
+from crossward.protocol.ledger.lines import Head, Line
+from crossward.protocol.messages import SignedReceipt
 from crossward_coordinator.openapi import answers, sends_form
 from crossward_coordinator.routers.access import (
     Own,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Response
 from sqlalchemy import Column, Connection, select
 
 from crossward.errors import NotFound
-from crossward.study.messages import SignedReceipt, SignedRelease
+from crossward.protocol.messages import SignedReceipt, SignedRelease
 from crossward_coordinator.openapi import answers
 from crossward_coordinator.routers.access import Reader, Reading
 from crossward_coordinator.tables import results

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Row
 
 from crossward.errors import Problem, StudyInvalid
-from crossward.ledger.database import read
 from crossward.study import Study
 from crossward_coordinator.openapi import sends_form, sends_text
 from crossward_coordinator.routers.access import (
@@ -44,6 +43,7 @@ from crossward_coordinator.views import (
 )
 from crossward_coordinator.workflows import events, public_sets, studies
 from crossward_coordinator.workflows.rows import ENDED, moment, study_row
+from crossward_service.db.engine import read
 
 router = APIRouter(prefix="/v1/studies", tags=["studies"])
 

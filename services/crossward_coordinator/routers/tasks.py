@@ -9,8 +9,7 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from crossward.ledger.database import read, write
-from crossward.study.messages import DeclineMessage, HeartbeatMessage, ResultMessage, SignedReceipt, TaskMessage
+from crossward.protocol.messages import DeclineMessage, HeartbeatMessage, ResultMessage, SignedReceipt, TaskMessage
 from crossward_coordinator.crash import crash_point
 from crossward_coordinator.openapi import answers, sends
 from crossward_coordinator.routers.access import Own, Party, Settings, Writing, engine_of, refuse, sent, settings_of
@@ -18,6 +17,7 @@ from crossward_coordinator.views import PulseView
 from crossward_coordinator.workflows import results, tasks
 from crossward_coordinator.workflows.mirror import Stopped
 from crossward_coordinator.workflows.results import OpenedResult
+from crossward_service.db.engine import read, write
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 

@@ -13,10 +13,9 @@ from sqlalchemy import Connection, Engine, update
 
 from crossward.errors import CrosswardError, InvalidMessage, StorageFailed
 from crossward.learning.model import ReleasedModel
-from crossward.ledger import START
-from crossward.ledger.database import read, write
+from crossward.protocol.ledger.lines import START
+from crossward.protocol.messages import ModelMessage, SignedRelease, TaskMessage
 from crossward.study.learners import aggregate
-from crossward.study.messages import ModelMessage, SignedRelease, TaskMessage
 from crossward_coordinator.crash import crash_point
 from crossward_coordinator.identity import NAME, Identity
 from crossward_coordinator.tables import tasks
@@ -25,6 +24,7 @@ from crossward_coordinator.workflows.advance import advance
 from crossward_coordinator.workflows.results import store
 from crossward_coordinator.workflows.rows import OPEN, lock_task
 from crossward_coordinator.workflows.tasks import is_waiting, lease
+from crossward_service.db.engine import read, write
 
 log = logging.getLogger("crossward.aggregate")
 

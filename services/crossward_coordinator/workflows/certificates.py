@@ -7,10 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select
 
 from crossward.errors import Conflict
-from crossward.ledger import ReserveBody
-from crossward.study import Study, messages
-from crossward.study.messages import SignedReceipt, SignedRelease
-from crossward.study.messages.descriptions import read_release
+from crossward.protocol import messages
+from crossward.protocol.ledger.lines import ReserveBody
+from crossward.protocol.messages import SignedReceipt, SignedRelease
+from crossward.protocol.messages.descriptions import read_release
+from crossward.study import Study
 from crossward.version import __version__
 from crossward_coordinator.certificate import (
     Certificate,

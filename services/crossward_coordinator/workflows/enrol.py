@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, insert, select, update
 
 from crossward.errors import Conflict, WrongCode
-from crossward.web import keys as ed25519
+from crossward.protocol import keys as ed25519
 from crossward_coordinator.identity import NAME
 from crossward_coordinator.tables import invites, keys, parties
 from crossward_coordinator.workflows.parties import find, lock_signer

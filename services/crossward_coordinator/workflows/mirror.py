@@ -9,13 +9,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, update
 
 from crossward.errors import ChainBroken, CrosswardError, LedgerRefused
-from crossward.ledger import Head, Line, SqlLedger
-from crossward.study import messages
-from crossward.study.messages import Receipt, SignedReceipt
+from crossward.protocol import messages
+from crossward.protocol.ledger.lines import Head, Line
+from crossward.protocol.messages import Receipt, SignedReceipt
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.tables import ledger, parties, tasks
 from crossward_coordinator.workflows.parties import lock_signer, stop
 from crossward_coordinator.workflows.rows import moment
+from crossward_service.db.ledger import SqlLedger
 
 LINES = "ledger"
 """The task that a receipt for lines without a result names."""

@@ -7,9 +7,9 @@ import time
 from sqlalchemy import Connection, Engine, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from crossward.ledger.database import read, write
-from crossward.web.signing import PartyKey
 from crossward_coordinator.tables import keys, nonces, parties
+from crossward_service.db.engine import read, write
+from crossward_service.http.signing import PartyKey
 
 
 class DatabaseNonces:

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from crossward.errors import Conflict, Forged, KeyRevoked, NotFound, PartyStopped
-from crossward.study.messages import key_id_of
-from crossward.web import keys as ed25519
+from crossward.protocol import keys as ed25519
+from crossward.protocol.messages import key_id_of
 from crossward_coordinator.tables import invites, keys, parties, results
 
 

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Row, delete, insert, select
 
 from crossward.errors import Conflict, InvalidInput, InvalidMessage, NotFound
 from crossward.privacy.noise import Array
+from crossward.protocol.canonical import sha256
 from crossward.study import Study
-from crossward.study.canonical import sha256
 from crossward_coordinator.tables import public_sets
 from crossward_coordinator.workflows.rows import read_study, study_row
 

@@ -13,11 +13,11 @@ from typing import Any, Self
 from sqlalchemy import Connection, Row, insert, select, update
 
 from crossward.errors import AlreadyReleased, InvalidMessage, NotReserved, TaskEnded
-from crossward.ledger import Line, ReleaseBody, ReserveBody, SqlLedger
+from crossward.protocol.ledger.lines import Line, ReleaseBody, ReserveBody
+from crossward.protocol.messages import ModelMessage, ResultMessage, SignedReceipt, SignedRelease
+from crossward.protocol.messages.descriptions import read_release
 from crossward.study import Study
 from crossward.study.learners import Role, charged_cells
-from crossward.study.messages import ModelMessage, ResultMessage, SignedReceipt, SignedRelease
-from crossward.study.messages.descriptions import read_release
 from crossward_coordinator.crash import crash_point
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.tables import results, tasks
@@ -26,6 +26,7 @@ from crossward_coordinator.workflows.advance import advance
 from crossward_coordinator.workflows.late import is_late
 from crossward_coordinator.workflows.mirror import Stopped
 from crossward_coordinator.workflows.rows import OPEN, input_digests, lock_task, read_study, tasks_of
+from crossward_service.db.ledger import SqlLedger
 
 ROLES: Mapping[str, Role] = {"train-source": "source", "train-target": "target"}
 

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Column, Connection, Row, select
 
 from crossward.errors import NotFound
+from crossward.protocol.messages import SignedRelease
 from crossward.study import Study
-from crossward.study.messages import SignedRelease
 from crossward_coordinator.tables import results, studies, tasks
 
 OPEN = ("ready", "leased")

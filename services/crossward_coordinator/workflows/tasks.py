@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, select, update
 
 from crossward.errors import Conflict, InvalidMessage, TaskEnded
-from crossward.study.messages import DeclineMessage, HeartbeatMessage, TaskMessage
+from crossward.protocol.messages import DeclineMessage, HeartbeatMessage, TaskMessage
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.tables import tasks
 from crossward_coordinator.workflows import events, parties

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, insert, select
 
 from crossward.errors import Conflict, InvalidSetting, NotFound
-from crossward.web.tokens import Holder, new_token
 from crossward_coordinator.tables import tokens
+from crossward_service.http.tokens import Holder, new_token
 
 ROLES = ("operator", "lead", "auditor")
 

@@ -1,4 +1,4 @@
-"""A source has no routes of its own: what every site answers is in `crossward.site.api`."""
+"""A source has no routes of its own: what every site answers is in `crossward_site.api`."""
 
 from __future__ import annotations
 

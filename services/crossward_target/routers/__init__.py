@@ -1,4 +1,4 @@
-"""What a target answers beyond what every site does (`crossward.site.api`)."""
+"""What a target answers beyond what every site does (`crossward_site.api`)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from crossward.site.models import Models
+from crossward_site.models import Models
 
 
 def _models(request: Request) -> Models:

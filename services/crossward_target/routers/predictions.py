@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from crossward.site.api.access import anyone
-from crossward.site.models import predict
-from crossward.study.values import Slug
+from crossward.values import Slug
+from crossward_site.api.access import anyone
+from crossward_site.models import predict
 from crossward_target.routers.access import KnownModels
 from crossward_target.routers.views import PredictionsView
 

@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict
 
-from crossward.site import paid_auc
-from crossward.site.api.access import OpenSite, SiteRunner, anyone, steward
-from crossward.site.evaluation import evaluate
-from crossward.site.models import describe
-from crossward.study.values import Positive, Slug
+from crossward.values import Positive, Slug
+from crossward_site import paid_auc
+from crossward_site.api.access import OpenSite, SiteRunner, anyone, steward
+from crossward_site.evaluation import evaluate
+from crossward_site.models import describe
 from crossward_target.routers.access import KnownModels
 from crossward_target.routers.views import EvaluationView, ModelView, PaidAucView, TargetStudiesView
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from crossward.site.api.views import View
+from crossward_site.api.views import View
 
 
 class ContributionView(View):

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from crossward.web.client import HttpClient, Token
+from crossward.client.http import HttpClient, Token
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from crossward.client.base import Connected, Json
-from crossward.ledger import Line
+from crossward.protocol.ledger.lines import Line
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from crossward.client.base import Connected, Json
-from crossward.ledger import Line
+from crossward.protocol.ledger.lines import Line
 
 
 class SiteClient(Connected):

@@ -24,7 +24,7 @@ from crossward.study.methods import (
     SimComb,
     StackedMethod,
 )
-from crossward.study.values import lambda_at
+from crossward.values import lambda_at
 
 Alone = Direct | Dppsgd | Amp
 SourceSettings = PlrLearner | DppsgdLearner | AmpLearner

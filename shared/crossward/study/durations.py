@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from crossward.study.values import said
+from crossward.values import said
 
 LONGEST = timedelta(days=3660)
 

@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator, model_validator
 from crossward.errors import InvalidInput
 from crossward.learning.encoding import Category, Feature, Flag, Number
 from crossward.learning.encoding.labels import encode_labels
-from crossward.study.values import ADDED, Name, Note, NotNegative, Real, Section, Share, Yes, resaid, said
+from crossward.values import ADDED, Name, Note, NotNegative, Real, Section, Share, Yes, resaid, said
 
 
 class _Feature(Section):

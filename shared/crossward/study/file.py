@@ -16,15 +16,15 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from crossward.errors import InvalidMessage, StudyInvalid
 from crossward.learning.encoding import Schema
+from crossward.protocol.canonical import canonical, read_json, sha256
 from crossward.study.auto import asks_for_auto, auto_findings, chosen
-from crossward.study.canonical import canonical, read_json, sha256
 from crossward.study.document import MOST_CHARACTERS, Document, Dumper
 from crossward.study.features import Label, StudyFeature
 from crossward.study.methods import Method
 from crossward.study.rules import Finding, findings
 from crossward.study.sections import Cells, Chosen, Encoding, Epsilon, Groups, Quorum
-from crossward.study.values import ADDED, MOST_COLUMNS, MOST_PARTIES, AtLeastOne, Name, Section, Slug, Text, said
 from crossward.study.wording import explain, instead
+from crossward.values import ADDED, MOST_COLUMNS, MOST_PARTIES, AtLeastOne, Name, Section, Slug, Text, said
 
 Parties = Annotated[tuple[Slug, ...], Field(max_length=MOST_PARTIES)]
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from crossward.study.values import ADDED, AtLeastOne, Lambda, Name, NotNegative, Positive, Section, Share, Unit, Yes
+from crossward.values import ADDED, AtLeastOne, Lambda, Name, NotNegative, Positive, Section, Share, Unit, Yes
 
 LAMBDA_ALONE = 0.01
 LAMBDA_PULLED = 0.05

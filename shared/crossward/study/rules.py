@@ -19,7 +19,7 @@ from crossward.study.document import Path
 from crossward.study.features import StudyFeature
 from crossward.study.methods import Amp, BorrowedMethod, Direct, Dppsgd, Method, PlrLearner, PstS, SimComb
 from crossward.study.sections import CELLS, Cells, Encoding, Epsilon, Groups, Quorum
-from crossward.study.values import MOST_COLUMNS
+from crossward.values import MOST_COLUMNS
 
 MANY = 10**9
 """A record count at which nothing is refused for having too few."""

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from crossward.study.durations import Duration
-from crossward.study.values import ADDED, MOST_COLUMNS, Count, Name, NotNegative, Positive, Real, Section, Text, Whole
-from crossward.study.values import AtLeastOne as One
+from crossward.values import ADDED, MOST_COLUMNS, Count, Name, NotNegative, Positive, Real, Section, Text, Whole
+from crossward.values import AtLeastOne as One
 
 CELLS = 20
 """Every dataset is cut into this many permanent cells."""

@@ -13,7 +13,7 @@ from crossward.study import sections
 from crossward.study.document import Document, Path
 from crossward.study.features import KINDS, Label
 from crossward.study.methods import LEARNERS, METHODS
-from crossward.study.values import BY_RECORDS, FIXED, LambdaByRecords
+from crossward.values import BY_RECORDS, FIXED, LambdaByRecords
 
 _SECTIONS = {
     "label": Label,

@@ -21,19 +21,19 @@ import psycopg
 import pytest
 from sqlalchemy import update
 
+from crossward.client import http as client
+from crossward.client.http import HttpClient, Token
+from crossward.client.retry import NEVER
 from crossward.errors import Unreachable
-from crossward.ledger import connect, write
-from crossward.simulate.hospitals import Federation
 from crossward.study import study_for
-from crossward.web import client
-from crossward.web.client import HttpClient, Token
-from crossward.web.retry import NEVER
-from crossward.web.serve import address, new_server
 from crossward_coordinator import app as coordinator_app
 from crossward_coordinator.app import create_app
 from crossward_coordinator.main import init
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.tables import studies, tasks
+from crossward_lab.simulate.hospitals import Federation
+from crossward_service.db.engine import connect, write
+from crossward_service.http.serve import address, new_server
 
 HERE = Path(__file__).parent
 POSTGRES = runpy.run_path(str(HERE.parents[1] / "postgres.py"))

@@ -6,12 +6,14 @@ import time
 
 import numpy as np
 
-from crossward.ledger import Line, OpenBody, ReleaseBody, ReserveBody
-from crossward.ledger.rules import Replay
+from crossward.client.http import HttpClient
+from crossward.client.retry import NEVER
 from crossward.privacy.budget import nano_epsilon
-from crossward.study.canonical import sha256
-from crossward.study.learners import cells_for, charged_cells, train_source, train_target
-from crossward.study.messages import (
+from crossward.protocol import keys
+from crossward.protocol.canonical import sha256
+from crossward.protocol.ledger.lines import Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.rules import Replay
+from crossward.protocol.messages import (
     DeclineMessage,
     HeartbeatMessage,
     ModelMessage,
@@ -22,10 +24,8 @@ from crossward.study.messages import (
     key_id_of,
     open_inputs,
 )
-from crossward.web import keys
-from crossward.web.client import HttpClient
-from crossward.web.retry import NEVER
-from crossward.web.signing import Signer
+from crossward.study.learners import cells_for, charged_cells, train_source, train_target
+from crossward_service.http.signing import Signer
 
 
 class FakeSite:

@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from crossward.errors import Conflict, NotNext, PartyStopped, Unreachable
-from crossward.ledger import Line, OpenBody, connect, read, write
-from crossward.ledger.rules import Replay
+from crossward.protocol.ledger.lines import Line, OpenBody
+from crossward.protocol.ledger.rules import Replay
 from crossward_coordinator.tables import ledger, tasks
+from crossward_service.db.engine import connect, read, write
 
 
 # -- killed -----------------------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from crossward.errors import Conflict, Forged
-from crossward.ledger import Head, Line, verify
-from crossward.study.messages import SignedRelease
-from crossward.web import keys
+from crossward.protocol import keys
+from crossward.protocol.ledger.chain import verify
+from crossward.protocol.ledger.lines import Head, Line
+from crossward.protocol.messages import SignedRelease
 from crossward_coordinator.certificate import id_of, verify_certificate
 
 METHODS = {

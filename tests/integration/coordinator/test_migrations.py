@@ -8,16 +8,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
+from crossward.client.http import HttpClient
+from crossward.client.retry import NEVER
 from crossward.errors import InvalidSetting, NotReady
-from crossward.ledger import connect, read, write
-from crossward.web import keys
-from crossward.web.client import HttpClient
-from crossward.web.retry import NEVER
+from crossward.protocol import keys
 from crossward_coordinator.app import create_app
 from crossward_coordinator.main import init, issue_token, serve
 from crossward_coordinator.migrations import MIGRATIONS, migrate
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.tables import metadata
+from crossward_service.db.engine import connect, read, write
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import content_type_conformance, not_a_server_error, response_schema_conformance
 
-from crossward.web import keys
-from crossward.web.signing import Signer
+from crossward.protocol import keys
+from crossward_service.http.signing import Signer
 
 EXAMPLES = 5
 LAST = ("DELETE", "/v1/parties/{party}")  # after it, nobody is left to sign

@@ -8,6 +8,9 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from crossward.client.http import HttpClient
+from crossward.client.remote import remote
+from crossward.client.retry import NEVER
 from crossward.errors import (
     AccessRefused,
     Conflict,
@@ -19,16 +22,13 @@ from crossward.errors import (
     WrongCode,
     WrongRole,
 )
-from crossward.ledger import connect, write
-from crossward.study.messages import HeartbeatMessage, SignedReceipt
-from crossward.web import keys
-from crossward.web.client import HttpClient
-from crossward.web.remote import remote
-from crossward.web.retry import NEVER
-from crossward.web.signing import Signer
+from crossward.protocol import keys
+from crossward.protocol.messages import HeartbeatMessage, SignedReceipt
 from crossward_coordinator.tables import keys as keys_table
 from crossward_coordinator.tables import results
 from crossward_coordinator.workflows import parties
+from crossward_service.db.engine import connect, write
+from crossward_service.http.signing import Signer
 
 
 def invite(world, party="main", role="source"):

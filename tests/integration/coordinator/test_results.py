@@ -21,14 +21,15 @@ from crossward.errors import (
     TaskEnded,
     UnknownVersion,
 )
-from crossward.ledger import ReleaseBody, connect, read
 from crossward.privacy.budget import Cost
 from crossward.privacy.noise import SeededRandomness
-from crossward.study.messages import ResultMessage, SignedRelease
-from crossward.study.messages.signed import _to_sign
-from crossward.web import keys
+from crossward.protocol import keys
+from crossward.protocol.ledger.lines import ReleaseBody
+from crossward.protocol.messages import ResultMessage, SignedRelease
+from crossward.protocol.messages.signed import _to_sign
 from crossward_coordinator.certificate import Certificate, CertifiedCharge, SignedCertificate, verify_certificate
 from crossward_coordinator.tables import metadata, nonces, parties
+from crossward_service.db.engine import connect, read
 
 
 def everything(world):

@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from crossward.errors import InvalidMessage, KeyRevoked
-from crossward.ledger import Line, connect, write
+from crossward.protocol import keys
+from crossward.protocol.ledger.lines import Line
+from crossward.protocol.messages import HeartbeatMessage, ResultMessage
 from crossward.study import Study
-from crossward.study.messages import HeartbeatMessage, ResultMessage
-from crossward.web import keys
-from crossward.web.signing import Signer
 from crossward_coordinator.app import VERIFIERS
 from crossward_coordinator.workflows import enrol, mirror, public_sets
+from crossward_service.db.engine import connect, write
+from crossward_service.http.signing import Signer
 
 
 class Trickle:

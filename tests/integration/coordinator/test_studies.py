@@ -4,13 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from crossward.client.http import HttpClient, Token
+from crossward.client.retry import NEVER
 from crossward.errors import BodyTooLarge, Conflict, InvalidMessage, NotFound, RemoteProblem, StudyInvalid
-from crossward.ledger import connect
 from crossward.study import Study, example
-from crossward.web.client import HttpClient, Token
-from crossward.web.metrics import RequestMetrics
-from crossward.web.retry import NEVER
 from crossward_coordinator.clock import Gauges
+from crossward_service.db.engine import connect
+from crossward_service.http.metrics import RequestMetrics
 
 
 def test_a_bad_file_is_refused_with_lines_and_fields(small):

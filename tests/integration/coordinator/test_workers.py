@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from crossward.errors import InvalidSetting
-from crossward.web import keys
-from crossward.web.signing import Signer
+from crossward.protocol import keys
 from crossward_coordinator.main import init
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_service.http.signing import Signer
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def coordinator(postgresql_url, tmp_path):
     environment = os.environ | {f"CROSSWARD_{name.upper()}": str(value) for name, value in settings.items()}
     environment |= {"OPENBLAS_NUM_THREADS": "1"}
     with subprocess.Popen(
-        [sys.executable, "-m", "crossward", "coordinator", "serve"],
+        [sys.executable, "-m", "crossward_cli", "coordinator", "serve"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crossward.demo.federation import LocalFederation
-from crossward.simulate.hospitals import Federation
+from crossward_lab.demo.federation import LocalFederation
+from crossward_lab.simulate.hospitals import Federation
 
 
 @pytest.fixture(scope="package")

@@ -10,15 +10,15 @@ import pytest
 import yaml
 
 from crossward import Client, SiteClient
-from crossward.demo.owner import SimulatedOwner
-from crossward.demo.people import BUDGET
-from crossward.demo.records import DATASET, first_record
-from crossward.demo.story import ALONE, TOGETHER, run, studies
 from crossward.errors import AccessRefused, BudgetExceeded, CrosswardError, NotFound
-from crossward.ledger import first_difference, verify
-from crossward.study.messages import SignedRelease
-from crossward.web import keys
+from crossward.protocol import keys
+from crossward.protocol.ledger.chain import first_difference, verify
+from crossward.protocol.messages import SignedRelease
 from crossward_coordinator.certificate import verify_certificate
+from crossward_lab.demo.owner import SimulatedOwner
+from crossward_lab.demo.people import BUDGET
+from crossward_lab.demo.records import DATASET, first_record
+from crossward_lab.demo.story import ALONE, TOGETHER, run, studies
 
 COLOURED = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE")
 """What would put colours between the words, wherever they are printed."""
@@ -43,7 +43,7 @@ def crossward(federation, *arguments, role="lead", site=None, code=0):
     }
     if site is not None:
         environment |= {"CROSSWARD_SITE": site.service.url, "CROSSWARD_SITE_TOKEN": site.token}
-    command = [sys.executable, "-m", "crossward", *map(str, arguments)]
+    command = [sys.executable, "-m", "crossward_cli", *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout if code == 0 else done.stderr

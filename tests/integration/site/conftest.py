@@ -22,26 +22,27 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import select
 
+from crossward.client.http import HttpClient, Token
+from crossward.client.retry import NEVER
 from crossward.errors import CrosswardError
 from crossward.learning.encoding import Category, Flag, Number, Schema
-from crossward.ledger import Line, read, write
 from crossward.privacy.budget import Budget
-from crossward.site import tasks
-from crossward.site.identity import join
-from crossward.site.policy import Policy
-from crossward.site.runner import Pace, Runner
-from crossward.site.site import Site
-from crossward.site.steps import advance
-from crossward.site.tables import outbox
-from crossward.site.vault import CsvPlace, DataMap, Vault
+from crossward.protocol.ledger.lines import Line
 from crossward.study import Study, study_for
-from crossward.web.client import HttpClient, Token
-from crossward.web.retry import NEVER
-from crossward.web.serve import new_server
-from crossward.web.settings import ServiceSettings
 from crossward_coordinator import main as coordinator
 from crossward_coordinator.app import create_app
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_service.db.engine import read, write
+from crossward_service.http.serve import new_server
+from crossward_service.http.settings import ServiceSettings
+from crossward_site import tasks
+from crossward_site.identity import join
+from crossward_site.policy import Policy
+from crossward_site.runner import Pace, Runner
+from crossward_site.site import Site
+from crossward_site.steps import advance
+from crossward_site.tables import outbox
+from crossward_site.vault import CsvPlace, DataMap, Vault
 
 SCHEMA = Schema(
     (

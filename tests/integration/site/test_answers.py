@@ -6,8 +6,8 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from crossward.site.access import make_token
-from crossward.site.api import views
+from crossward_site.access import make_token
+from crossward_site.api import views
 from crossward_target import app as target
 from crossward_target.routers import views as target_views
 from crossward_target.settings import TargetSettings

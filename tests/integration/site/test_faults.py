@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 
 from crossward.errors import CrosswardError, NotReady, StorageFailed, Unreachable
-from crossward.ledger import OpenBody, connect, read, write
 from crossward.privacy.budget import Budget
-from crossward.site import outbox, status, sync
-from crossward.site.coordinator import Coordinator
-from crossward.site.crash import POINTS
-from crossward.site.vault import CsvPlace, DataMap, Vault
+from crossward.protocol.ledger.lines import OpenBody
+from crossward_service.db.engine import connect, read, write
+from crossward_site import outbox, status, sync
+from crossward_site.coordinator import Coordinator
+from crossward_site.crash import POINTS
+from crossward_site.vault import CsvPlace, DataMap, Vault
 
 STORED = ("after-store", "after-publish", "before-settle")
 

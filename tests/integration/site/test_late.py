@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from crossward.ledger import connect, write
-from crossward.site import pins
-from crossward.site.identity import Identity
-from crossward.site.steps import advance
-from crossward.web import keys
+from crossward.protocol import keys
 from crossward_coordinator.tables import keys as coordinators_keys
+from crossward_service.db.engine import connect, write
+from crossward_site import pins
+from crossward_site.identity import Identity
+from crossward_site.steps import advance
 
 
 @pytest.fixture

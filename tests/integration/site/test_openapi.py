@@ -9,8 +9,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import content_type_conformance, response_schema_conformance
 
-from crossward.site.access import make_token
-from crossward.site.site import Site
+from crossward_site.access import make_token
+from crossward_site.site import Site
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
 

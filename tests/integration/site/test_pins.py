@@ -7,13 +7,13 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from crossward.cli.main import commands
 from crossward.client import SiteClient
 from crossward.errors import InvalidInput, NotFound, WrongRole
-from crossward.site import approvals
-from crossward.site.access import make_token
-from crossward.site.identity import Identity, rotate
-from crossward.web import keys
+from crossward.protocol import keys
+from crossward_cli.main import commands
+from crossward_site import approvals
+from crossward_site.access import make_token
+from crossward_site.identity import Identity, rotate
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
 

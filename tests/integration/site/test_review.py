@@ -8,17 +8,18 @@ import pytest
 from sqlalchemy import delete
 
 from crossward.errors import BudgetExceeded, Conflict, Forged, InvalidData, InvalidSetting, NotConverged
-from crossward.ledger import ReleaseBody, read, write
 from crossward.privacy import release as releases
 from crossward.privacy.budget import Budget
-from crossward.site import approvals, paid_auc, pins, steps, tables, tasks
-from crossward.site.coordinator import OfferedKey
-from crossward.site.identity import Identity, rotate
-from crossward.site.models import Models
-from crossward.site.steps import advance
-from crossward.site.vault import CsvPlace, DataMap, Vault
-from crossward.study.messages import SignedRelease, TaskMessage
-from crossward.web import keys
+from crossward.protocol import keys
+from crossward.protocol.ledger.lines import ReleaseBody
+from crossward.protocol.messages import SignedRelease, TaskMessage
+from crossward_service.db.engine import read, write
+from crossward_site import approvals, paid_auc, pins, steps, tables, tasks
+from crossward_site.coordinator import OfferedKey
+from crossward_site.identity import Identity, rotate
+from crossward_site.models import Models
+from crossward_site.steps import advance
+from crossward_site.vault import CsvPlace, DataMap, Vault
 
 
 def ran(federation, given, **rules):

@@ -8,14 +8,14 @@ import httpx
 import pytest
 from sqlalchemy import update
 
+from crossward.client.http import Answer, HttpClient
+from crossward.client.retry import NEVER
 from crossward.errors import NotReady, Unreachable
-from crossward.ledger import connect, write
-from crossward.site import approvals, steps, sync, tasks
-from crossward.site.access import make_token
-from crossward.site.coordinator import Coordinator
-from crossward.web.client import Answer, HttpClient
-from crossward.web.retry import NEVER
 from crossward_coordinator.tables import parties
+from crossward_service.db.engine import connect, write
+from crossward_site import approvals, steps, sync, tasks
+from crossward_site.access import make_token
+from crossward_site.coordinator import Coordinator
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
 

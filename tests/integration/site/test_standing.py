@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from crossward.errors import NotReady
-from crossward.site import status
-from crossward.site.access import make_token
-from crossward.site.identity import join
-from crossward.site.runner import Pace, Runner
-from crossward.site.site import Site
+from crossward_site import status
+from crossward_site.access import make_token
+from crossward_site.identity import join
+from crossward_site.runner import Pace, Runner
+from crossward_site.site import Site
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
 

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from crossward.errors import Forged
-from crossward.ledger import write
-from crossward.site import approvals, pins
-from crossward.site.access import make_token
-from crossward.site.identity import Identity, rotate
-from crossward.site.models import Models, predict
-from crossward.site.steps import advance
-from crossward.site.vault import Vault
-from crossward.study.messages import TaskMessage
-from crossward.web import keys
+from crossward.protocol import keys
+from crossward.protocol.messages import TaskMessage
+from crossward_service.db.engine import write
+from crossward_site import approvals, pins
+from crossward_site.access import make_token
+from crossward_site.identity import Identity, rotate
+from crossward_site.models import Models, predict
+from crossward_site.steps import advance
+from crossward_site.vault import Vault
 from crossward_source import app as source
 from crossward_source.settings import SourceSettings
 from crossward_target import app as target

@@ -18,16 +18,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from crossward.client import Client
-from crossward.demo.processes import Service
-from crossward.demo.records import DATASET, PERSON, write_csv
-from crossward.ledger import write
 from crossward.privacy.budget import Budget
-from crossward.site import commands
-from crossward.site.policy import Policy
-from crossward.site.site import Site
-from crossward.site.vault import CsvPlace, DataMap, Vault
 from crossward_coordinator import main as coordinator
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_lab.demo.processes import Service
+from crossward_lab.demo.records import DATASET, PERSON, write_csv
+from crossward_service.db.engine import write
+from crossward_site import commands
+from crossward_site.policy import Policy
+from crossward_site.site import Site
+from crossward_site.vault import CsvPlace, DataMap, Vault
 from crossward_target.settings import TargetSettings
 
 SMALL = runpy.run_path(str(Path(__file__).parents[2] / "upgrade" / "small.py"))
@@ -47,7 +47,7 @@ def small():
 
 
 def _crossward(*words, code=0, **environment):
-    command = [sys.executable, "-m", "crossward", *map(str, words)]
+    command = [sys.executable, "-m", "crossward_cli", *map(str, words)]
     given = os.environ | {"COLUMNS": "200"} | environment
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == code, done.stdout + done.stderr

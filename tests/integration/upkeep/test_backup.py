@@ -15,14 +15,15 @@ from contextlib import closing
 import pytest
 
 from crossward.errors import ChainBroken, Conflict, CrosswardError, InvalidInput, InvalidSetting, NotReady
-from crossward.ledger import OpenBody, read, write
-from crossward.site import commands
-from crossward.site.backup import kind as site_kind
-from crossward.site.site import Site
-from crossward.upkeep.backup import PIPE, backup, restore
+from crossward.protocol.ledger.lines import OpenBody
 from crossward_coordinator.backup import kind as coordinator_kind
 from crossward_coordinator.main import init
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_service.db.engine import read, write
+from crossward_service.ops.backup import PIPE, backup, restore
+from crossward_site import commands
+from crossward_site.backup import kind as site_kind
+from crossward_site.site import Site
 from crossward_source.settings import SourceSettings
 
 

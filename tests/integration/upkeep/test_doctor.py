@@ -15,26 +15,26 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import text, update
 
-from crossward.demo.records import DATASET, PERSON, write_csv
+from crossward.client.http import HttpClient, Token
+from crossward.client.retry import NEVER
 from crossward.errors import InvalidSetting
-from crossward.ledger import connect, write
 from crossward.privacy.budget import Budget
-from crossward.site import commands, doctor, facts
-from crossward.site.policy import Policy
-from crossward.site.site import Site
-from crossward.site.tables import ledger, versions
-from crossward.site.vault import CsvPlace, DataMap, SqlPlace, Vault
-from crossward.study.canonical import canonical
-from crossward.upkeep import database, machine, peer
-from crossward.upkeep.findings import Findings
-from crossward.web import keys
-from crossward.web.client import HttpClient, Token
-from crossward.web.retry import NEVER
-from crossward.web.serve import new_server
+from crossward.protocol import keys
+from crossward.protocol.canonical import canonical
 from crossward_coordinator import doctor as coordinator_doctor
 from crossward_coordinator.app import create_app
 from crossward_coordinator.main import init
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_lab.demo.records import DATASET, PERSON, write_csv
+from crossward_service.db.engine import connect, write
+from crossward_service.http.serve import new_server
+from crossward_service.ops import database, machine, peer
+from crossward_service.ops.findings import Findings
+from crossward_site import commands, doctor, facts
+from crossward_site.policy import Policy
+from crossward_site.site import Site
+from crossward_site.tables import ledger, versions
+from crossward_site.vault import CsvPlace, DataMap, SqlPlace, Vault
 from crossward_target.settings import TargetSettings
 
 

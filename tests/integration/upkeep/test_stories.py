@@ -12,10 +12,10 @@ import pytest
 
 from crossward.client import Client, SiteClient
 from crossward.errors import NotReady
-from crossward.site.backup import kind as site_kind
-from crossward.upkeep.backup import backup, restore
 from crossward_coordinator.backup import kind as coordinator_kind
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_service.ops.backup import backup, restore
+from crossward_site.backup import kind as site_kind
 from crossward_target.settings import TargetSettings
 
 BRANCH = "branch-1"

@@ -7,10 +7,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from crossward.cli.main import commands
 from crossward.client import Client, SiteClient
-from crossward.demo.processes import Service
 from crossward.errors import Conflict, CrosswardError, NotFound, NotReady, WrongToken
+from crossward_cli.main import commands
+from crossward_lab.demo.processes import Service
 
 
 def crossward(*arguments, home) -> str:

@@ -23,7 +23,7 @@ from crossward.study.balls import group_balls, starting_pull, whole_ball
 from crossward.study.build import combiner_of, one_model, perturbation
 from crossward.study.file import Study
 from crossward.study.learners.cells import HOLDOUT, LEVEL0, LEVEL1, Role, cells_for
-from crossward.study.values import lambda_at
+from crossward.values import lambda_at
 
 SourceModel = ReleasedModel | SplitModel
 """What a source, or the aggregator, released."""

@@ -1,0 +1,45 @@
+"""What a site's backup holds: its database (ledger, outbox, seats, pins, policy), its secret, its key. No record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from crossward.errors import NotReady
+from crossward_service.db.engine import read
+from crossward_service.ops.backup import Kind
+from crossward_site import facts, secret
+from crossward_site.identity import Identity
+from crossward_site.migrations import MIGRATIONS
+from crossward_site.settings import SiteSettings
+from crossward_site.site import Site
+
+
+def kind(settings: SiteSettings, role: str) -> Kind:
+    """A site's backup."""
+
+    def files(engine: Engine) -> Mapping[str, Path]:
+        return {name: settings.data_dir / name for name in _names(engine)}
+
+    return Kind(role, MIGRATIONS, files, check)
+
+
+def _names(engine: Engine) -> list[str]:
+    """The secret, the key, and the key that a rotation under way has prepared."""
+    with read(engine) as connection:
+        known, next_key = facts.get(connection, "identity"), facts.get(connection, "next_key")
+    return [secret.FILE, *([known["key_file"]] if known else []), *([next_key] if next_key else [])]
+
+
+def check(engine: Engine, folder: Path) -> str:
+    """Refuse a copy whose secret or key is not its own, or whose ledger does not hold."""
+    site = Site.look(engine, folder)
+    with read(engine) as connection:
+        head = site.ledger.verify(connection).head
+    try:
+        who = Identity.load(site).party
+    except NotReady:
+        who = "a site that has not joined"
+    return f"{who}, ledger at line {head.sequence}"

@@ -1,0 +1,241 @@
+"""Is this site well? Looks at everything between its records and its coordinator, changes nothing, tells nobody.
+
+The coordinator hears two signed questions about this party itself; the records' columns are named, never their values.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+
+from crossward.client.retry import NEVER
+from crossward.errors import CrosswardError, NotReady
+from crossward.privacy.budget import NANO
+from crossward_service.db.engine import read
+from crossward_service.ops import certificates, database, machine, peer
+from crossward_service.ops.findings import Findings, Notes
+from crossward_service.ops.peer import Peer
+from crossward_site.coordinator import Coordinator
+from crossward_site.identity import Identity
+from crossward_site.migrations import MIGRATIONS
+from crossward_site.policy import Policy
+from crossward_site.settings import SiteSettings
+from crossward_site.site import Site
+from crossward_site.vault import Dataset, SqlPlace, Vault
+
+COMPARE = "Compare the two ledgers (crossward ledger verify), and see docs/operations.md before anything is reconciled."
+
+
+def examine(settings: SiteSettings, role: str, coordinator: str | None = None) -> Findings:
+    """Examine a site, running or not. `coordinator` is where to look for one before the site has joined."""
+    findings = Findings()
+    machine.folder(findings, settings)
+    machine.disk(findings, settings.data_dir)
+    certificates.examine(findings, settings)
+    machine.listening(findings, settings, role)
+    with ExitStack() as stack:
+        site = _site(findings, settings, stack)
+        identity = _identity(findings, site, role)
+        url = coordinator if identity is None else identity.coordinator_url
+        _coordinator(findings, settings, site, identity, url)
+        if site is not None:
+            _data(findings, Vault(site))
+            _policy(findings, site)
+    return findings
+
+
+def _site(findings: Findings, settings: SiteSettings, stack: ExitStack) -> Site | None:
+    engine = database.examine(findings, settings, MIGRATIONS, stack)
+    if engine is None:
+        return None
+    site = None
+    with findings.looking_at("site secret") as note:
+        site = Site.look(engine, settings.data_dir)
+        note.ok("It is the one that the database knows.")
+    if site is None:
+        return None
+    with findings.looking_at("ledger") as note, read(site.engine) as connection:
+        head = site.ledger.verify(connection).head
+        if cause := site.stopped:
+            note.fault(f"The site has stopped: {cause}", COMPARE)
+        else:
+            note.ok(f"{head.sequence} lines, each follows from the one before and adds up.")
+    return site
+
+
+def _identity(findings: Findings, site: Site | None, role: str) -> Identity | None:
+    identity = None
+    with findings.looking_at("key") as note:
+        if site is None:
+            note.unknown("the site's database cannot be used")
+            return None
+        try:
+            identity = Identity.load(site)
+        except NotReady as error:
+            note.warning(error.cause, error.fix)
+            return None
+        if identity.role != role:
+            note.fault(f"{identity.party} joined as a {identity.role}, and this is a {role}.", "Run the right service.")
+        else:
+            note.ok(f"Key {identity.key_id} of {identity.party}; nobody else can read it.")
+    return identity
+
+
+def _coordinator(
+    findings: Findings, settings: SiteSettings, site: Site | None, identity: Identity | None, url: str | None
+) -> None:
+    if url is None:
+        with findings.looking_at("address") as note:
+            note.unknown("no coordinator is known", "Join one, or name one with --coordinator.")
+        return
+    found = peer.examine(findings, url, settings.tls_ca, insecure=settings.insecure)
+    if site is None or identity is None:
+        return
+    if not _is_the_one(findings, found, identity):
+        for check in ("enrolment", "mirror"):
+            with findings.looking_at(check) as note:
+                note.unknown("the coordinator was not reached")
+        return
+    with closing(Coordinator(identity, settings.link, NEVER)) as line:
+        with findings.looking_at("enrolment") as note:
+            _enrolled(note, line, identity)
+        with findings.looking_at("mirror") as note:
+            _agrees(note, line, site)
+
+
+def _is_the_one(findings: Findings, found: Peer | None, identity: Identity) -> bool:
+    """Whether the coordinator there is the one this site joined."""
+    with findings.looking_at("coordinator") as note:
+        if found is None:
+            note.unknown("it gave no answer")
+        elif found.public_key != identity.coordinator_key:
+            note.fault(
+                f"Another coordinator answers at {identity.coordinator_url}: its key is not the one this site joined.",
+                "Ask its operator by telephone. Do nothing else until it is explained.",
+            )
+        else:
+            note.ok("It is the one this site joined.")
+            return True
+    return False
+
+
+def _enrolled(note: Notes, line: Coordinator, identity: Identity) -> None:
+    seen = line.standing(identity.party)
+    if not seen:
+        note.fault(f"The coordinator knows no {identity.party}.", "Its operator invites this site again.")
+    elif seen["state"] != "active":
+        fix = COMPARE if seen["state"] == "stopped" else "Its operator invites this site again."
+        note.fault(f"The coordinator has {identity.party} as {seen['state']}: {seen['cause']}", fix)
+    elif seen["role"] != identity.role:
+        note.fault(f"The coordinator has {identity.party} as a {seen['role']}.", "Ask its operator.")
+    else:
+        note.ok(f"{identity.party} is active there as a {identity.role}, with this key.")
+
+
+def _agrees(note: Notes, line: Coordinator, site: Site) -> None:
+    mirror = line.mirror_head()  # asked first: a site at work may go on meanwhile, and is then ahead
+    with read(site.engine) as connection:
+        own, one_chain = site.ledger.head(connection), site.ledger.contains(connection, mirror)
+    if mirror.sequence > own.sequence:
+        note.fault(
+            f"The mirror has {mirror.sequence} lines and this ledger {own.sequence}: this database is an old backup.",
+            "Restore a later backup, or see docs/operations.md on how to catch up from the mirror.",
+        )
+    elif not one_chain:
+        note.fault(f"Line {mirror.sequence} of the mirror is not this ledger's.", COMPARE)
+    elif mirror != own:
+        waiting = own.sequence - mirror.sequence
+        note.ok(f"One chain; the mirror will hear the last {waiting} lines before anything more is spent.")
+    else:
+        note.ok(f"One chain of {own.sequence} lines on both sides.")
+
+
+def _data(findings: Findings, vault: Vault) -> None:
+    known = vault.datasets()
+    if not known:
+        with findings.looking_at("data") as note:
+            note.warning("No dataset is connected.", "Run crossward site data add.")
+    for dataset in known:
+        with findings.looking_at(f"data {dataset.name}") as note:
+            _readable(note, dataset)
+    if len(known) > 1:
+        with findings.looking_at("budgets") as note:
+            _one_each(note, vault)
+
+
+def _one_each(note: Notes, vault: Vault) -> None:
+    if several := vault.in_several():
+        note.warning(
+            " ".join(
+                f"{persons} people are in {'two' if count == 2 else count} datasets and have "
+                f"{'both budgets' if count == 2 else 'the budget of each'}."
+                for count, persons in several.items()
+            ),
+            "Their losses add up. Keep all records of a person in one dataset: leave them out of new datasets.",
+        )
+    else:
+        note.ok("Nobody is in two datasets: each person has one budget.")
+
+
+def _readable(note: Notes, dataset: Dataset) -> None:
+    """Columns only. Were the line of names missing from a file, a record would stand there: it is not quoted."""
+    place, mapping = dataset.place, dataset.mapping
+    where = place.where
+    if isinstance(place, SqlPlace):
+        place.reach()
+        try:
+            there = place.names()
+        except CrosswardError:  # the database's words about a query may quote a value
+            note.fault(f"{where} is refused.", f"Run it by hand, or crossward site data report {dataset.name}.")
+            return
+    else:
+        there = place.names()
+    mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
+    needed, once = {*mapping.identity, *mapped}, set(dataset.report["columns"])
+    if missing := sorted(needed - set(there)):
+        note.fault(
+            f"{where} has no column {_listed(missing)}, which the mapping names.",
+            f"Bring it back, or change the mapping: crossward site data update {dataset.name}.",
+        )
+    elif missing := sorted(once - set(there)):
+        note.warning(
+            f"{where} has lost the columns {_listed(missing)} since it was connected.",
+            "Studies that need them will wait for the steward; bring them back.",
+        )
+    else:
+        note.ok(f"{where}: all {len(once | needed)} columns are there.")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:10])) + (" and more" if len(names) > 10 else "")
+
+
+def _policy(findings: Findings, site: Site) -> None:
+    with findings.looking_at("policy") as note:
+        vault = Vault(site)
+        with read(site.engine) as connection:
+            policy = Policy.load(connection)
+        rows = [dataset.report["rows"] for dataset in vault.datasets()]
+        budgets = [vault.balance(data.name).opened.nano_epsilon / 10**NANO for data in vault.datasets()]
+        if doubts := _doubts(policy, rows, budgets):
+            note.warning(" ".join(doubts), "crossward site policy FILE sets it anew.")
+        else:
+            decides = "approves what fits it" if policy.decide == "approve" else "asks the steward"
+            note.ok(f"Within its limits it {decides}.")
+
+
+def _doubts(policy: Policy, rows: list[int], budgets: list[float]) -> list[str]:
+    found = []
+    if policy.decide == "approve" and policy.epsilon_per_study is None:
+        found.append("It approves by itself and no limit per study is set: one study may take all.")
+    if None not in (policy.epsilon_per_study, policy.epsilon_lifetime) and (
+        (policy.epsilon_per_study or 0) > (policy.epsilon_lifetime or 0)
+    ):
+        found.append("A study may take more than all studies together.")
+    if budgets and policy.epsilon_lifetime is not None and policy.epsilon_lifetime > max(budgets):
+        found.append("The lifetime limit is above every dataset's own budget, and so limits nothing.")
+    if rows and policy.minimum_rows > max(rows):
+        found.append("No dataset has as many rows as it demands: everything is refused.")
+    for name in ("methods", "studies", "leads"):
+        if getattr(policy, name) == ():
+            found.append(f"The list of {name} is empty: everything is refused.")
+    return found

@@ -1,0 +1,146 @@
+"""Who this site is: the key it made, the party it was enrolled as, and the coordinator it joined.
+
+A key belongs to one coordinator. The private half lies in a file of mode 0600 in the site's folder and never leaves;
+the coordinator's public key is stored at joining and every receipt is verified with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from sqlalchemy import Connection
+
+from crossward.client.http import HttpClient
+from crossward.errors import InvalidSetting, KeyRevoked, NotReady, RemoteProblem, UnknownParty
+from crossward.protocol import keys
+from crossward_service.db.engine import read, write
+from crossward_service.http.signing import Signer
+from crossward_site import facts
+from crossward_site.site import Site
+
+KEY = "party.key"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How to reach the coordinator: whom to trust, and whether plain HTTP to another machine is allowed."""
+
+    ca: Path | None = None
+    insecure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A site that has joined."""
+
+    party: str
+    role: str
+    key: Ed25519PrivateKey
+    coordinator_url: str
+    coordinator_key: str
+
+    @property
+    def key_id(self) -> str:
+        """The name of the site's key."""
+        return keys.key_id(self.key)
+
+    @property
+    def signer(self) -> Signer:
+        """Signs requests as this party."""
+        return Signer(self.party, self.key_id, self.key)
+
+    @property
+    def verifier(self) -> Ed25519PublicKey:
+        """What the coordinator's receipts must verify with."""
+        return keys.public_key(self.coordinator_key)
+
+    @classmethod
+    def load(cls, site: Site) -> Identity:
+        """This site's identity, or `NotReady` before it has joined."""
+        with read(site.engine) as connection:
+            known = facts.get(connection, "identity")
+        if known is None:
+            raise NotReady("This site has joined no coordinator.", "Join with the code that the operator gave you.")
+        key = keys.load(site.home / known["key_file"])
+        return cls(known["party"], known["role"], key, known["coordinator_url"], known["coordinator_key"])
+
+
+def join(site: Site, coordinator_url: str, code: str, role: str, link: Link | None = None) -> Identity:
+    """Enrol with a one-time code, under a key made here. Asked again after a lost answer, it shows the same key.
+
+    A site that was revoked, or that its coordinator has forgotten, joins the same one again: with a fresh key, and with
+    the ledger it has.
+    """
+    link, url = link or Link(), coordinator_url.rstrip("/")
+    with write(site.engine) as connection:
+        known = facts.get(connection, "identity")
+        if known is not None and known["coordinator_url"] != url:
+            raise InvalidSetting(
+                f"This site has joined {known['coordinator_url']} as {known['party']}.", "A site has one coordinator."
+            )
+        name = KEY if known is None else facts.get(connection, "next_key") or _prepare(site, connection)
+    if not (site.home / name).exists():
+        keys.save(keys.generate(), site.home / name)
+    key = keys.load(site.home / name)
+    with HttpClient(url, ca=link.ca, insecure=link.insecure) as http:
+        asked = {"code": code, "public_key": keys.public_text(key)}
+        answer = http.post("/v1/parties", asked).json()
+    party, granted, coordinator_key = _enrolled(answer)
+    if granted != role:
+        raise InvalidSetting(f"The code enrols a {granted}, and this is a {role}.", "Ask for a code of this role.")
+    if known is not None and (party, coordinator_key) != (known["party"], known["coordinator_key"]):
+        with write(site.engine) as connection:  # that key is another party's now
+            facts.put(connection, "next_key", None)
+        raise InvalidSetting(
+            f"The code is for {party}, or by another coordinator than the one that {known['party']} joined.",
+            "Ask the operator; a site keeps its name, its coordinator and its ledger.",
+        )
+    with write(site.engine) as connection:
+        identity = {"party": party, "role": role, "key_file": name}
+        facts.put(connection, "identity", identity | {"coordinator_url": url, "coordinator_key": coordinator_key})
+        facts.put(connection, "next_key", None)
+    return Identity.load(site)
+
+
+def _enrolled(answer: Any) -> tuple[str, str, str]:
+    try:
+        party, role, key = str(answer["party"]), str(answer["role"]), str(answer["coordinator"]["public_key"])
+    except (KeyError, TypeError):
+        raise RemoteProblem("The coordinator's answer is not an enrolment.", "Check its address.") from None
+    keys.public_key(key)
+    return party, role, key
+
+
+def rotate(site: Site, link: Link | None = None) -> Identity:
+    """Change to a fresh key. Killed in between, the next call finishes: the new key is on disk before it is sent."""
+    identity, link = Identity.load(site), link or Link()
+    with write(site.engine) as connection:
+        name = facts.get(connection, "next_key") or _prepare(site, connection)
+    key = keys.load(site.home / name)
+    with HttpClient(identity.coordinator_url, auth=identity.signer, ca=link.ca, insecure=link.insecure) as http:
+        try:
+            http.post(f"/v1/parties/{identity.party}/keys", {"public_key": keys.public_text(key)})
+        except (KeyRevoked, UnknownParty):
+            _check_counts(identity, key, link)
+    with write(site.engine) as connection:
+        facts.put(connection, "identity", facts.get(connection, "identity") | {"key_file": name})
+        facts.put(connection, "next_key", None)
+    return Identity.load(site)
+
+
+def _prepare(site: Site, connection: Connection) -> str:
+    key = keys.generate()
+    name = f"party-{keys.key_id(key)}.key"
+    keys.save(key, site.home / name)
+    facts.put(connection, "next_key", name)
+    return name
+
+
+def _check_counts(identity: Identity, key: Ed25519PrivateKey, link: Link) -> None:
+    """The old key is refused: an earlier call got through if the new one is known."""
+    signer = Signer(identity.party, keys.key_id(key), key)
+    with HttpClient(identity.coordinator_url, auth=signer, ca=link.ca, insecure=link.insecure) as http:
+        http.get(f"/v1/ledger/{identity.party}")

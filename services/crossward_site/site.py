@@ -1,0 +1,75 @@
+"""An open site: its database, its ledger, its folder, its clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine
+
+from crossward.errors import NotReady
+from crossward.protocol.ledger.lines import Body, Line
+from crossward_service.db.engine import connect, read, write
+from crossward_service.db.ledger import SqlLedger
+from crossward_site import facts
+from crossward_site.migrations import MIGRATIONS, migrate
+from crossward_site.secret import known_secret, site_secret
+from crossward_site.tables import ledger as ledger_tables
+
+OWNER = "self"
+"""The site's database holds one chain: its own."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Everything a site's parts need of one another."""
+
+    engine: Engine
+    home: Path
+    secret: bytes
+    ledger: SqlLedger
+    clock: Callable[[], float] = time.time
+
+    @classmethod
+    def open(cls, database_url: str, home: Path, clock: Callable[[], float] = time.time) -> Site:
+        """Open a site's folder and database, making both if they are not there."""
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        engine = connect(database_url)
+        migrate(engine)
+        return cls(engine, home, site_secret(engine, home), SqlLedger(ledger_tables, OWNER), clock)
+
+    @classmethod
+    def look(cls, engine: Engine, home: Path) -> Site:
+        """A site that is there already, as it is: nothing is made and nothing migrated."""
+        with read(engine) as connection:
+            MIGRATIONS.check_newest(connection)
+            secret = known_secret(connection, home)
+        return cls(engine, home, secret, SqlLedger(ledger_tables, OWNER))
+
+    def append(self, connection: Connection, body: Body) -> Line:
+        """Extend the ledger by one line, now. A site that has stopped extends nothing."""
+        self.check_running(connection)
+        return self.ledger.append(connection, body, int(self.clock() * 1000))
+
+    def check_running(self, connection: Connection) -> None:
+        """Refuse to work while the ledgers disagree."""
+        if cause := facts.get(connection, "stopped"):
+            raise NotReady(f"This site has stopped: {cause}", "Compare the two ledgers, then reconcile.")
+
+    def stop(self, cause: str) -> None:
+        """Stop the site's work until its ledger agrees with the mirror again; the first cause stays."""
+        with write(self.engine) as connection:
+            if facts.get(connection, "stopped") is None:
+                facts.put(connection, "stopped", cause)
+
+    @property
+    def stopped(self) -> str:
+        """Why the site has stopped; empty while it works."""
+        with read(self.engine) as connection:
+            return facts.get(connection, "stopped") or ""
+
+    def close(self) -> None:
+        """Give the database's connections back."""
+        self.engine.dispose()

@@ -1,5 +1,0 @@
-"""`python -m crossward` is the `crossward` command."""
-
-from crossward.cli.main import app
-
-app()

@@ -1,0 +1,5 @@
+"""`python -m crossward_cli` is the `crossward` command."""
+
+from crossward_cli.main import app
+
+app()

@@ -1,0 +1,1 @@
+"""Measuring and showing Crossward: benchmarks, the privacy audit, simulations, the demonstration."""

@@ -1,0 +1,75 @@
+"""What people do in a federation that runs already: invite, join, connect data, set policies.
+
+It is the same whether the services are processes on this machine or containers on networks of their own. Whatever was
+done before stays done: a demonstration that is started again goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from crossward.client import Client, SiteClient
+from crossward_lab.demo.records import DATASET, MAIN, PERSON
+
+Say = Callable[[str], None]
+
+BUDGET = 5.0
+POLICY: dict[str, Any] = {"decide": "approve", "epsilon_per_study": 2.0, "minimum_rows": 200}
+
+
+@dataclass(slots=True)
+class Desk:
+    """A hospital, as its steward: `records` is where its own service finds its own file."""
+
+    name: str
+    client: SiteClient
+    records: Path
+
+    @property
+    def role(self) -> Literal["source", "target"]:
+        """The main hospital is the source."""
+        return "source" if self.name == MAIN else "target"
+
+
+@dataclass(slots=True)
+class People:
+    """The operator, the lead, the auditor and each hospital's steward, with the coordinator's address."""
+
+    coordinator_url: str
+    operator: Client
+    lead: Client
+    auditor: Client
+    desks: list[Desk]
+
+    @property
+    def source(self) -> Desk:
+        """The main hospital's."""
+        return next(desk for desk in self.desks if desk.role == "source")
+
+    @property
+    def targets(self) -> list[Desk]:
+        """The branches'."""
+        return [desk for desk in self.desks if desk.role == "target"]
+
+    def gather(self, say: Say = lambda text: None) -> None:
+        """Bring everybody together, each with data and a policy."""
+        say("inviting the hospitals; each makes its own key and joins")
+        for desk in self.desks:
+            if desk.client.status()["identity"] is None:
+                code = self.operator.invite(desk.name, desk.role)["code"]
+                desk.client.join(self.coordinator_url, code)
+        say("connecting each hospital's own records")
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(_connect, self.desks))
+
+
+def _connect(desk: Desk) -> None:
+    """Connect a hospital's records, and let its policy approve what fits it."""
+    if not desk.client.datasets():
+        place = {"kind": "csv", "path": str(desk.records)}
+        desk.client.add_dataset(DATASET, place, {"person": PERSON}, epsilon=BUDGET)
+        desk.client.set_policy(POLICY)

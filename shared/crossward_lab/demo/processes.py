@@ -1,0 +1,78 @@
+"""A service as a process of its own, as an operator would run it: `crossward ROLE serve`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Literal
+
+from crossward.errors import NotReady
+
+Role = Literal["coordinator", "source", "target"]
+
+_READY = re.compile(r"ready on (https?://\S+)")
+PATIENCE = 300.0
+
+
+class Service:
+    """A running service. Its output goes to a log file in its folder."""
+
+    def __init__(self, role: Role, folder: Path) -> None:
+        self.role, self.folder = role, folder
+        self._log = folder / "service.log"
+        self._url = ""
+        self._ready = threading.Event()
+        # Each process computes little and there are many: threads inside numpy would only wait for one another.
+        environment = os.environ | {"CROSSWARD_DATA_DIR": str(folder), "CROSSWARD_PORT": "0", "OMP_NUM_THREADS": "1"}
+        environment |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "crossward_cli", role, "serve"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
+
+    def _read(self, output: IO[str]) -> None:
+        with self._log.open("a", encoding="utf-8") as log:
+            for line in output:
+                log.write(line)
+                log.flush()
+                if not self._url and (found := _READY.search(line)):
+                    self._url = found.group(1)
+                    self._ready.set()
+        self._ready.set()
+
+    @property
+    def url(self) -> str:
+        """Where it answers; waits until it does."""
+        if not self._ready.wait(PATIENCE) or not self._url:
+            raise NotReady(f"The {self.role} in {self.folder} did not start.", f"See {self._log}.")
+        return self._url
+
+    def ask_to_stop(self) -> None:
+        """Tell it to end, as an operator would, and go on."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """End it, and make sure it has ended."""
+        if self._process.poll() is None:
+            self.ask_to_stop()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._reader.join(60)  # else its pipe would be closed while it reads
+        if self._process.stdout is not None:
+            self._process.stdout.close()

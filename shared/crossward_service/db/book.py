@@ -1,0 +1,215 @@
+"""A ledger as one transaction sees it: reads through to the tables, and writes what it took in one go."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+
+from crossward.errors import Malformed, NotNext
+from crossward.privacy.filters import Spend
+from crossward.protocol.ledger.chain import broken
+from crossward.protocol.ledger.lines import START, Head, Line, OpenBody, ReserveBody, body_of, canonical, values_of
+from crossward.protocol.ledger.rules import Balance, judge
+from crossward_service.db.ledger_tables import LedgerTables
+
+PAGE = 1000  # a page at a time: an open cursor would outlive a reader who stops at a fault
+
+
+def stored_line(row: Any, number: int) -> Line:
+    """The line in a row, or `ChainBroken` at this number: every column must be what the line's own bytes say."""
+    if not isinstance(row.body, str):  # a damaged SQLite file may hold a number where text was, or nothing
+        raise broken(number, "its body is not JSON.")
+    try:
+        line = Line(row.sequence, row.previous, row.time, body_of(row.kind, json.loads(row.body)))
+    except Malformed as error:
+        raise broken(number, error.cause) from None
+    except (ValueError, RecursionError):
+        raise broken(number, "its body is not JSON.") from None
+    if canonical(values_of(line.body)).decode() != row.body or line.body.subject != row.subject:
+        raise broken(number, "its columns contradict one another.")
+    if line.hash != row.hash:
+        raise broken(number, f"it hashes to {line.hash}, not to the {row.hash} stored with it.")
+    return line
+
+
+def stored_head(row: Any) -> Head:
+    """The head in a row; a ledger without one has not begun."""
+    try:
+        return START if row is None else Head(row.sequence, row.hash)
+    except Malformed as error:
+        raise broken(0, f"the head stored is none: {error.cause}") from None
+
+
+def stored_spend(row: Any) -> Spend | None:
+    """The spend in a row, if it is one."""
+    amounts = (row.nano_epsilon, row.atto_delta, row.atto_rho, str(row.releases))
+    if not all(isinstance(text, str) and text.isascii() and text.isdecimal() for text in amounts):
+        return None
+    spend = Spend(*map(int, amounts))
+    return spend if _digits(spend) == {name: getattr(row, name) for name in _digits(spend)} else None
+
+
+def _digits(spend: Spend) -> dict[str, Any]:
+    return {
+        "nano_epsilon": str(spend.nano_epsilon),
+        "atto_delta": str(spend.atto_delta),
+        "atto_rho": str(spend.atto_rho),
+        "releases": spend.releases,
+    }
+
+
+class Book:
+    """Takes lines by the rule, each on top of the last; `write` stores them all.
+
+    Whoever takes lines must hold the head's lock: `locked` gives a book that does.
+    """
+
+    def __init__(self, connection: Connection, tables: LedgerTables, owner: str, head: Head) -> None:
+        self.head = head
+        self._connection, self._tables, self._owner = connection, tables, owner
+        self._start = head
+        self._taken: dict[tuple[str, str], Line] = {}
+        self._balances: dict[str, Balance] = {}
+        self._touched: dict[tuple[str, int], None] = {}
+
+    @classmethod
+    def locked(cls, connection: Connection, tables: LedgerTables, owner: str) -> Book:
+        """Waits until no other transaction writes this ledger, then reads its head."""
+        heads = tables.heads
+        query = select(heads.c.sequence, heads.c.hash).where(heads.c.owner == owner).with_for_update()
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            first = {"owner": owner, "sequence": START.sequence, "hash": START.hash}
+            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+            connection.execute(dialect.insert(heads).values(first).on_conflict_do_nothing())
+            row = connection.execute(query).one()
+        book = cls(connection, tables, owner, stored_head(row))
+        book._check_head()
+        return book
+
+    def _check_head(self) -> None:
+        lines = self._tables.lines
+        query = select(lines.c.sequence, lines.c.hash).where(lines.c.owner == self._owner)
+        last = self._connection.execute(query.order_by(lines.c.sequence.desc()).limit(1)).one_or_none()
+        if last is None and self.head == START:
+            return
+        if last is None or (last.sequence, last.hash) != (self.head.sequence, self.head.hash):
+            raise broken(self.head.sequence, "the head stored is not the last line stored.")
+
+    # -- what the rule asks ---------------------------------------------------------------------------------------
+    def balance(self, dataset: str) -> Balance | None:
+        """A dataset's balance, if it was opened."""
+        if dataset not in self._balances:
+            stored = self.find("open", dataset)
+            if stored is None or not isinstance(stored.body, OpenBody):
+                return None
+            self._balances[dataset] = Balance(stored.body, self._spends(stored, stored.body))
+        return self._balances[dataset]
+
+    def has_reserved(self, task: str) -> bool:
+        """Whether the task holds a reservation."""
+        return self.find("reserve", task) is not None
+
+    def has_released(self, task: str) -> bool:
+        """Whether the task has fixed the bytes it publishes."""
+        return self.find("release", task) is not None
+
+    def find(self, kind: str, subject: str) -> Line | None:
+        """The one line of this kind about a dataset or task."""
+        if (kind, subject) in self._taken:
+            return self._taken[kind, subject]
+        lines = self._tables.lines
+        query = select(lines).where(lines.c.owner == self._owner, lines.c.kind == kind, lines.c.subject == subject)
+        row = self._connection.execute(query).one_or_none()
+        return None if row is None else stored_line(row, row.sequence)
+
+    def stored(self, after: int, limit: int | None = None) -> Iterator[Line]:
+        """The stored lines after this one, in order."""
+        lines = self._tables.lines
+        query = select(lines).where(lines.c.owner == self._owner).order_by(lines.c.sequence)
+        number, last, left = after, after, sys.maxsize if limit is None else limit
+        while rows := self._connection.execute(query.where(lines.c.sequence > last).limit(min(left, PAGE))).all():
+            for row in rows:
+                number += 1
+                yield stored_line(row, number)
+            last, left = rows[-1].sequence, left - len(rows)
+
+    def _spends(self, opened: Line, body: OpenBody) -> tuple[Spend, ...]:
+        table = self._tables.spend
+        query = select(table).where(table.c.owner == self._owner, table.c.dataset == body.dataset)
+        rows = self._connection.execute(query.order_by(table.c.cell)).all()
+        spends = [stored_spend(row) for row in rows]
+        if [row.cell for row in rows] != list(range(body.cells)) or None in spends:
+            raise broken(opened.sequence, f"the spend stored for dataset {body.dataset} is incomplete.")
+        return tuple(spend for spend in spends if spend is not None)
+
+    # -- taking and writing ---------------------------------------------------------------------------------------
+    def take(self, line: Line) -> None:
+        """Take one more line by the rule, or raise and be as before."""
+        balance = judge(self, line)
+        if balance is not None:
+            dataset = balance.opened.dataset
+            cells = line.body.cells if isinstance(line.body, ReserveBody) else range(balance.opened.cells)
+            self._balances[dataset] = balance
+            self._touched |= {(dataset, cell): None for cell in cells}
+        self._taken[line.kind, line.body.subject] = line
+        self.head = line.head
+
+    def write(self) -> None:
+        """Store the lines taken, the spends they lead to and the new head."""
+        if not self._taken:
+            return
+        heads = self._tables.heads
+        moved = self._connection.execute(
+            update(heads)
+            .where(heads.c.owner == self._owner)
+            .where(heads.c.sequence == self._start.sequence, heads.c.hash == self._start.hash)
+            .values(sequence=self.head.sequence, hash=self.head.hash)
+        )
+        if moved.rowcount != 1:  # the lock makes this impossible; a lock that does not hold must not cost a budget
+            raise NotNext("Another process extended this ledger at the same time.", "Try again.")
+        taken = list(self._taken.values())
+        try:
+            self._connection.execute(insert(self._tables.lines), [self._row(line) for line in taken])
+            self._write_spends({line.body.dataset for line in taken if isinstance(line.body, OpenBody)})
+        except IntegrityError:
+            raise broken(
+                self._start.sequence, "the tables hold rows that the lines up to here do not explain."
+            ) from None
+        self._start, self._taken, self._touched = self.head, {}, {}
+
+    def _row(self, line: Line) -> dict[str, Any]:
+        return {
+            "owner": self._owner,
+            "sequence": line.sequence,
+            "previous": line.previous,
+            "kind": line.kind,
+            "subject": line.body.subject,
+            "time": line.time,
+            "body": canonical(values_of(line.body)).decode(),
+            "hash": line.hash,
+        }
+
+    def _write_spends(self, opened: set[str]) -> None:
+        table, new, changed = self._tables.spend, [], []
+        for dataset, cell in self._touched:
+            digits = _digits(self._balances[dataset].spends[cell])
+            if dataset in opened:
+                new.append({"owner": self._owner, "dataset": dataset, "cell": cell, **digits})
+            else:
+                changed.append({"of_owner": self._owner, "of_dataset": dataset, "of_cell": cell, **digits})
+        if new:
+            self._connection.execute(insert(table), new)
+        if changed:
+            self._connection.execute(
+                update(table)
+                .where(table.c.owner == bindparam("of_owner"))
+                .where(table.c.dataset == bindparam("of_dataset"), table.c.cell == bindparam("of_cell")),
+                changed,
+            )

@@ -1,0 +1,207 @@
+"""The ledger in a database. All methods run inside the caller's transaction and are whole or not at all within it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, select
+
+from crossward.errors import AlreadyOpen, AlreadyReleased, AlreadyReserved, ChainBroken, LedgerRefused, NotNext
+from crossward.protocol.ledger.chain import Verified, broken, verify
+from crossward.protocol.ledger.lines import START, Body, Head, Line, OpenBody, ReserveBody
+from crossward.protocol.ledger.rules import Balance, State
+from crossward_service.db.book import Book, stored_head, stored_spend
+from crossward_service.db.engine import storage, whole
+from crossward_service.db.ledger_tables import LedgerTables
+
+
+class Ledger(Protocol):
+    """One owner's chain. A write transaction that fails leaves it as it was."""
+
+    def append(self, connection: Connection, body: Body, time: int) -> Line:
+        """Extend the chain by one line, or raise `LedgerRefused`.
+
+        A dataset is opened once, a task reserves once and releases once: the same body again gives the line that is
+        there, so a caller that does not know whether it was killed before or after simply appends again.
+        """
+        ...
+
+    def extend(self, connection: Connection, lines: Sequence[Line]) -> Head:
+        """Take over the owner's own lines, all or none. Lines that are there already must be the same."""
+        ...
+
+    def head(self, connection: Connection) -> Head:
+        """Where the chain ends."""
+        ...
+
+    def contains(self, connection: Connection, head: Head) -> bool:
+        """Whether the chain once ended here: False for a head of another chain, or of a later state of this one."""
+        ...
+
+    def lines(self, connection: Connection, after: int = 0, limit: int | None = None) -> Iterator[Line]:
+        """The lines after this one, in order."""
+        ...
+
+    def find(self, connection: Connection, kind: str, subject: str) -> Line | None:
+        """The open line of a dataset, or the reserve or release line of a task."""
+        ...
+
+    def balance(self, connection: Connection, dataset: str) -> Balance | None:
+        """A dataset's budget and spends."""
+        ...
+
+    def state(self, connection: Connection) -> State:
+        """Everything the chain says, read from its lines alone."""
+        ...
+
+    def verify(self, connection: Connection, head: Head | None = None) -> Verified:
+        """Check the lines by the rule and the tables by the lines; `ChainBroken` names the first line that is wrong."""
+        ...
+
+
+_OTHER: dict[str, type[LedgerRefused]] = {"open": AlreadyOpen, "reserve": AlreadyReserved, "release": AlreadyReleased}
+
+
+class SqlLedger(Ledger):
+    """The chain of one owner in SQLite or PostgreSQL.
+
+    A writer first locks the owner's row in `ledger_heads` (SQLite: the database, when its transaction begins), so
+    that a line is judged by spends which nobody else can change before it is stored.
+    """
+
+    def __init__(self, tables: LedgerTables, owner: str) -> None:
+        self._tables = tables
+        self.owner = owner
+
+    # -- writing --------------------------------------------------------------------------------------------------
+    def append(self, connection: Connection, body: Body, time: int) -> Line:
+        """Extend the chain by one line, once per dataset opened, task reserved and task released."""
+        with self._writing(connection) as book:
+            line = book.find(body.kind, body.subject)
+            if line is None:
+                line = Line.after(book.head, body, time)
+                book.take(line)
+            elif line.body != body:
+                raise _OTHER[body.kind](
+                    f"Line {line.sequence} is another {body.kind} of {body.subject}.", "Keep to that one."
+                )
+        return line
+
+    def extend(self, connection: Connection, lines: Sequence[Line]) -> Head:
+        """Take over the owner's own lines, all or none. Lines that are there already must be the same."""
+        with self._writing(connection) as book:
+            start = book.head.sequence
+            known = [line for line in lines if line.sequence <= start]
+            if known:
+                self._check_same(book, known)
+            for line in lines:
+                if line.sequence > start:
+                    book.take(line)
+        return book.head
+
+    @staticmethod
+    def _check_same(book: Book, known: Sequence[Line]) -> None:
+        first, last = min(line.sequence for line in known), max(line.sequence for line in known)
+        ours = {line.sequence: line for line in book.stored(first - 1, last - first + 1)}
+        for line in known:
+            if ours.get(line.sequence) != line:
+                raise NotNext(
+                    f"Line {line.sequence} differs from the line {line.sequence} here.",
+                    "One of the two ledgers was rewritten or restored from an old backup: compare them.",
+                )
+
+    @contextmanager
+    def _writing(self, connection: Connection) -> Iterator[Book]:
+        with whole(connection):
+            book = Book.locked(connection, self._tables, self.owner)
+            yield book
+            book.write()
+
+    # -- reading --------------------------------------------------------------------------------------------------
+    def head(self, connection: Connection) -> Head:
+        """Where the chain ends."""
+        heads = self._tables.heads
+        with storage():
+            query = select(heads.c.sequence, heads.c.hash).where(heads.c.owner == self.owner)
+            return stored_head(connection.execute(query).one_or_none())
+
+    def contains(self, connection: Connection, head: Head) -> bool:
+        """Whether the chain once ended here: False for a head of another chain, or of a later state of this one."""
+        if head.sequence == 0:
+            return head == START
+        lines = self._tables.lines
+        query = select(lines.c.hash).where(lines.c.owner == self.owner, lines.c.sequence == head.sequence)
+        with storage():
+            return connection.execute(query).scalar_one_or_none() == head.hash
+
+    def lines(self, connection: Connection, after: int = 0, limit: int | None = None) -> Iterator[Line]:
+        """The lines after this one, in order."""
+        with storage():
+            yield from self._book(connection).stored(after, limit)
+
+    def find(self, connection: Connection, kind: str, subject: str) -> Line | None:
+        """The open line of a dataset, or the reserve or release line of a task."""
+        with storage():
+            return self._book(connection).find(kind, subject)
+
+    def balance(self, connection: Connection, dataset: str) -> Balance | None:
+        """A dataset's budget and spends."""
+        with storage():
+            return self._book(connection).balance(dataset)
+
+    def _book(self, connection: Connection) -> Book:
+        return Book(connection, self._tables, self.owner, START)  # only to read: it never learns the head
+
+    def state(self, connection: Connection) -> State:
+        """Everything the chain says, read from its lines alone."""
+        return verify(self.lines(connection)).state
+
+    # -- verifying ------------------------------------------------------------------------------------------------
+    def verify(self, connection: Connection, head: Head | None = None) -> Verified:
+        """Check the lines by the rule and the tables by the lines; `ChainBroken` names the first line that is wrong.
+
+        Run it inside `database.read`, which sees one moment: an append in between would look like a contradiction.
+        """
+        verified = verify(self.lines(connection), head)
+        self._verify_head(connection, verified.head)
+        self._verify_spend(connection, verified.state)
+        return verified
+
+    def _verify_head(self, connection: Connection, last: Head) -> None:
+        try:
+            stored = self.head(connection)
+        except ChainBroken as error:
+            raise broken(last.sequence, error.cause) from None
+        if stored.sequence > last.sequence:
+            raise broken(last.sequence + 1, f"it is missing; the head stored is line {stored.sequence}.")
+        if stored != last:
+            raise broken(last.sequence, f"it is the last, and the head stored is {stored.sequence} {stored.hash}.")
+
+    def _verify_spend(self, connection: Connection, state: State) -> None:
+        table = self._tables.spend
+        expected = {
+            (name, cell): spend for name, balance in state.balances.items() for cell, spend in enumerate(balance.spends)
+        }
+        with storage():
+            rows = connection.execute(select(table).where(table.c.owner == self.owner)).all()
+        found = {(row.dataset, row.cell): stored_spend(row) for row in rows}
+        wrong = [key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key)]
+        if wrong:
+            dataset, cell = min(wrong, key=str)
+            line = self._last_charge(connection, dataset, cell)
+            raise broken(
+                line, f"the spend stored for cell {cell} of dataset {dataset} is not what the lines add up to."
+            )
+
+    def _last_charge(self, connection: Connection, dataset: Any, cell: Any) -> int:
+        """The last line that changed a cell's spend; for a cell that no line knows, the last line."""
+        last = 0
+        for line in self.lines(connection):
+            match line.body:
+                case OpenBody(dataset=name) if name == dataset:
+                    last = line.sequence
+                case ReserveBody(dataset=name, cells=cells) if name == dataset and cell in cells:
+                    last = line.sequence
+        return last or self.head(connection).sequence

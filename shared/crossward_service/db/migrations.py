@@ -1,0 +1,76 @@
+"""Bringing a database to the form that the code was written for; each service ships a chain of migrations of its own.
+
+A database only moves forward. One that a later release has changed is refused: this code does not know what it holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, text
+
+from crossward.errors import NotReady
+from crossward.version import __version__
+from crossward_service.db.engine import write
+
+
+@dataclass(frozen=True, slots=True)
+class Migrations:
+    """A chain of migrations: its folder, a lock for processes that start at once, and what brings a database there."""
+
+    folder: Path
+    lock: int
+    fix: str
+
+    def upgrade(self, engine: Engine) -> None:
+        """Bring a database to the newest form, in one transaction; do nothing if it is there."""
+        config = self._config()
+        with write(engine) as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self.lock})
+            self.check_known(found(connection))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def check_newest(self, connection: Connection) -> None:
+        """Refuse a database that is not of the form this code was written for."""
+        at = found(connection)
+        self.check_known(at)
+        if at != self.newest:
+            raise NotReady(
+                f"The database is at migration {at or 'none'} and this release needs {self.newest}.", self.fix
+            )
+
+    def check_known(self, revision: str | None) -> None:
+        """Refuse a migration that this code has never heard of."""
+        known = {script.revision for script in self._scripts().walk_revisions()}
+        if revision is not None and revision not in known:
+            raise NotReady(
+                f"The database is at migration {revision}, which this release ({__version__}) does not know: a later "
+                "release made it.",
+                "Run that release, or restore the backup made before the upgrade with this one.",
+            )
+
+    @property
+    def newest(self) -> str | None:
+        """The migration that this code needs."""
+        return self._scripts().get_current_head()
+
+    def _scripts(self) -> ScriptDirectory:
+        return ScriptDirectory.from_config(self._config())
+
+    def _config(self) -> Config:
+        config = Config()
+        # A percent sign in a path would be read as an interpolation.
+        config.set_main_option("script_location", str(self.folder).replace("%", "%%"))
+        return config
+
+
+def found(connection: Connection) -> str | None:
+    """The migration a database is at; None for an empty one."""
+    return MigrationContext.configure(connection).get_current_revision()

@@ -1,0 +1,98 @@
+"""The application every service starts from: edge, problems, health and metrics; services add their routers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import CapacityLimiter
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from crossward.errors import NotReady
+from crossward_service.http import problems
+from crossward_service.http.edge import Edge, Limits
+from crossward_service.http.metrics import RequestMetrics
+
+log = logging.getLogger("crossward.readiness")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing a service needs to work: `run` raises if it is not there."""
+
+    name: str
+    run: Callable[[], object]
+
+
+def new_app(
+    title: str,
+    version: str,
+    *,
+    local: bool,
+    readiness: Sequence[Check] = (),
+    limits: Limits | None = None,
+    lifespan: Any = None,
+) -> FastAPI:
+    """A FastAPI application with everything that is the same in every service.
+
+    `local` says that its callers belong to the site whose data it holds (see `problems`). On `app.state` it leaves
+    `metrics` (its registry), and `stopping`, an event that is set when the server shuts down: what waits for long
+    should wait for that too.
+    """
+    app = FastAPI(
+        title=title,
+        version=version,
+        lifespan=lifespan,
+        responses=problems.RESPONSES,
+        # Named here, this class serialises every answer and refuses NaN; by default a model's NaN would leave as null.
+        default_response_class=JSONResponse,
+        # The interactive pages load scripts from a CDN.
+        docs_url=None,
+        redoc_url=None,
+        # FastAPI's own telemetry would export the words of exceptions and validation errors wherever a variable says.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+        },
+    )
+    metrics = RequestMetrics()
+    app.state.metrics = metrics
+    app.state.stopping = threading.Event()
+    app.state.opening = CapacityLimiter(1)
+    app.state.ending = CapacityLimiter(16)
+    problems.install(app, local=local)
+    app.add_middleware(Edge, limits=limits or Limits(), metrics=metrics)
+    _add_health(app, readiness, metrics)
+    return app
+
+
+def _add_health(app: FastAPI, readiness: Sequence[Check], metrics: RequestMetrics) -> None:
+    @app.get("/healthz", tags=["health"])
+    async def healthz() -> dict[str, str]:
+        """The process lives."""
+        return {"status": "alive"}
+
+    @app.get("/readyz", tags=["health"])
+    def readyz() -> dict[str, str]:
+        """The service can do its work; if not, the problem names what is missing."""
+        for check in readiness:
+            try:
+                check.run()
+            except Exception as error:
+                # The words may hold an address or a password: they go to the log only.
+                log.warning("%s is not ready: %s", check.name, error)
+                raise NotReady(f"Not ready: {check.name}.", "Try again soon; the service's log says more.") from None
+        return {"status": "ready"}
+
+    @app.get("/metrics", tags=["health"], response_class=Response)
+    def prometheus() -> Response:
+        """Counts and times of requests, as Prometheus reads them."""
+        return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,0 +1,151 @@
+"""What an operator tells a service: a TOML file named by CROSSWARD_CONFIG, overruled by CROSSWARD_* variables.
+
+A setting that is unknown, of the wrong kind, or a secret nobody chose stops the service before it starts. Errors name
+the setting and never its value.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from crossward.client.addresses import check_url
+from crossward.errors import InvalidSetting
+
+CONFIG = "CROSSWARD_CONFIG"
+SHORTEST_SECRET = 16
+# Long enough that a random secret holds none of them by chance.
+PLACEHOLDERS = ("change", "default", "example", "insert", "password", "placeholder", "replace", "secret")
+
+
+class ServiceSettings(BaseSettings):
+    """The settings every service has; a service adds its own by subclassing, and may rename its database file.
+
+    Paths are relative to the working directory. `tls_ca` is what the service trusts when it calls out; `tls_cert` and
+    `tls_key` are what it shows to callers. `database_password_file` holds the password of the database URL, so that
+    it need not stand in a variable.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="CROSSWARD_", extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True
+    )
+    database_name: ClassVar[str] = "crossward.sqlite3"
+
+    data_dir: Path = Path("crossward-data")
+    database_url: str = Field(default="", repr=False)
+    database_password_file: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    public_url: str = ""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+    insecure: bool = False
+    shutdown_seconds: int = Field(default=20, ge=1)
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Self:
+        """Read the settings, `overrides` (a command line's options) first; what is wrong is named without its value."""
+        config = os.environ.get(CONFIG)
+        if config is not None and not Path(config).is_file():
+            raise InvalidSetting(f"The settings file {config} is not there.", f"Correct {CONFIG}.")
+        try:
+            return cls(**overrides)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors())
+            raise InvalidSetting(
+                f"Settings refused: {wrong}.", f"Correct {config or 'the CROSSWARD_* variables'}."
+            ) from None
+        except ValueError as error:  # a file that is not TOML
+            raise InvalidSetting(f"The settings cannot be read: {error}.", f"Correct {config}.") from None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments before variables before the file; no .env file is picked up by chance."""
+        config = os.environ.get(CONFIG)
+        file = (TomlConfigSettingsSource(settings_cls, Path(config)),) if config else ()
+        return (init_settings, env_settings, *file)
+
+    @field_validator("*")
+    @classmethod
+    def _chosen(cls, value: Any) -> Any:
+        """A secret must have been chosen: not empty, not short, not what an example file says."""
+        if isinstance(value, SecretStr):
+            secret = value.get_secret_value()
+            if len(secret) < SHORTEST_SECRET:
+                raise ValueError(f"a secret of fewer than {SHORTEST_SECRET} characters")
+            if any(word in secret.lower() for word in PLACEHOLDERS) or len(set(secret)) < 6:
+                raise ValueError("a placeholder where a secret must be")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, given: Any) -> Any:
+        """Without a database URL, an SQLite file in the data directory."""
+        if isinstance(given, dict) and not given.get("database_url"):
+            folder = Path(given.get("data_dir", cls.model_fields["data_dir"].default))
+            given = {**given, "database_url": f"sqlite:///{folder / cls.database_name}"}
+        elif isinstance(given, dict) and given.get("database_password_file"):
+            given = {**given, "database_url": _with_password(given["database_url"], given["database_password_file"])}
+        return given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key belong together")
+        if self.public_url:
+            check_url(self.public_url, insecure=True)
+        return self
+
+    @property
+    def serves_tls(self) -> bool:
+        """Whether callers are spoken to over TLS."""
+        return self.tls_cert is not None
+
+    def describe(self) -> dict[str, Any]:
+        """The settings as they may be shown: secrets and the password of a database URL hidden."""
+        return {name: _shown(getattr(self, name)) for name in type(self).model_fields}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, SecretStr):
+        return "********"
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, str) and "://" in value:
+        return _without_password(value)
+    return value
+
+
+def _with_password(url: str, file: str | Path) -> str:
+    """The URL with the password that a file holds."""
+    try:
+        password = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise ValueError(f"the file {file} of the database's password cannot be read") from None
+    scheme, mark, rest = url.partition("://")
+    user, at, place = rest.partition("@")
+    if not at or ":" in user or "/" in user:
+        raise ValueError("with database_password_file, write the database's address as postgresql://user@host/name")
+    return f"{scheme}{mark}{user}:{quote(password, safe='')}@{place}"
+
+
+def _without_password(url: str) -> str:
+    """Scheme, host and path: users stand before the @, and drivers take passwords in the query too."""
+    scheme, _, rest = url.partition("://")
+    _, at, place = rest.rpartition("@")
+    shown, mark, _ = place.partition("?")
+    return f"{scheme}://{'********@' if at else ''}{shown}{'?********' if mark else ''}"

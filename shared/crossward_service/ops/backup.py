@@ -1,0 +1,198 @@
+"""From a service, running or not, to a backup; and from a backup into a data directory that has no service yet.
+
+A backup is taken at one moment (SQLite's own backup, which waits for nobody), verified as a whole before it gets its
+name, and verified again before a restored file gets its place. Restoring brings the copy to the newest migration.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from sqlalchemy import Engine
+
+from crossward.errors import Conflict, InvalidInput, InvalidSetting, NotReady, StorageFailed
+from crossward.version import __version__
+from crossward_service.db.engine import connect, read
+from crossward_service.db.migrations import Migrations, found
+from crossward_service.http.settings import ServiceSettings
+from crossward_service.ops import archive
+from crossward_service.ops.archive import DATABASE, Manifest
+from crossward_service.ops.database import sqlite_file
+
+PIPE = Path("-")
+"""Standard output or input, for a container without a place to put a file."""
+
+ON_POSTGRESQL = (
+    "Use pg_dump --format=custom and pg_restore, and keep the files of the data directory with the dump: "
+    "docs/operations.md has the commands."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a kind of service keeps beside its database.
+
+    `files` says which files belong to a database, by the name each has in a backup. `check` looks at a copy, database
+    and files in one folder, refuses one that no service could go on from, and says in a line what it is.
+    """
+
+    role: str
+    migrations: Migrations
+    files: Callable[[Engine], Mapping[str, Path]]
+    check: Callable[[Engine, Path], str]
+
+
+def backup(kind: Kind, settings: ServiceSettings, file: Path) -> Manifest:
+    """Write a backup of a service to a new file, or to standard output."""
+    database = _database(settings)
+    if not database.is_file():
+        raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
+    if file != PIPE and file.exists():
+        raise Conflict(f"{file} is there already.", "Choose another name; a backup is never overwritten.")
+    with _disk("written"), _folder(settings.data_dir if file == PIPE else file.absolute().parent) as folder:
+        _snapshot(database, folder / DATABASE)
+        with _opened(folder / DATABASE) as engine:
+            with read(engine) as connection:
+                kind.migrations.check_newest(connection)
+                migration = found(connection)
+            files = kind.files(engine)
+            for name, path in files.items():
+                with path.open("rb") as source:
+                    archive.save(source, folder / name)
+            summary = kind.check(engine, folder)
+        digests = {name: archive.digest_of(folder / name) for name in (*files, DATABASE)}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        manifest = Manifest(kind.role, __version__, str(migration), now, summary, digests)
+        if file == PIPE:
+            archive.pack(manifest, folder, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        else:
+            _write(manifest, folder, file)
+    return manifest
+
+
+def restore(kind: Kind, settings: ServiceSettings, file: Path) -> Manifest:
+    """Make a service of a backup, in a data directory that holds none. What is there is never overwritten."""
+    database = _database(settings)
+    with _disk("restored"):
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_free(settings.data_dir, database)
+        with _source(file) as source, _folder(settings.data_dir) as folder:
+            with archive.unpacking(source) as (manifest, members):
+                if manifest.role != kind.role:
+                    raise InvalidInput(
+                        f"This is a backup of a {manifest.role}.", f"Run crossward {manifest.role} restore."
+                    )
+                kind.migrations.check_known(manifest.migration)
+                for name, member in members:
+                    archive.save(member, folder / name, manifest.files[name])
+            _check_whole(folder / DATABASE)
+            with _opened(folder / DATABASE) as engine:
+                kind.migrations.upgrade(engine)
+                kind.check(engine, folder)
+                places = {name: path for name, path in kind.files(engine).items() if name in manifest.files}
+            places[DATABASE] = database  # last: without it there is no service yet
+            for name, path in places.items():
+                # A key that is mounted from elsewhere may be there already, if it is the one.
+                if not (path.exists() and archive.digest_of(path) == manifest.files[name]):
+                    _check_absent(path)
+                    shutil.move(folder / name, path)
+    return manifest
+
+
+def _database(settings: ServiceSettings) -> Path:
+    file = sqlite_file(settings)
+    if file is None:
+        raise InvalidSetting("The database is PostgreSQL, which has its own way of being backed up.", ON_POSTGRESQL)
+    return file
+
+
+def _snapshot(database: Path, copy: Path) -> None:
+    """SQLite's online backup in one step: one moment, while others read and write."""
+    try:
+        with closing(sqlite3.connect(database, timeout=30)) as one, closing(sqlite3.connect(copy)) as other:
+            one.backup(other)
+    except sqlite3.Error as error:
+        raise StorageFailed(f"The database cannot be copied: {error}.", "Run crossward doctor.") from None
+    copy.chmod(0o600)
+
+
+def _check_whole(copy: Path) -> None:
+    try:
+        with closing(sqlite3.connect(copy)) as connection:
+            [said] = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.Error as error:
+        said = str(error)
+    if said != "ok":
+        raise InvalidInput("The database in the backup is damaged.", "Use another backup.")
+
+
+def _check_free(home: Path, database: Path) -> None:
+    """Refuse a folder in which a service lives, or has left something of itself."""
+    left = [database.with_name(database.name + end) for end in ("", "-wal", "-shm", "-journal")]
+    for path in (*left, *home.glob("*.key"), *home.glob("*.secret")):
+        _check_absent(path)
+
+
+def _check_absent(path: Path) -> None:
+    if path.exists():
+        raise Conflict(
+            f"{path} is there already.",
+            "Restore into an empty data directory; move the old one away, and keep it until all is well.",
+        )
+
+
+@contextmanager
+def _opened(copy: Path) -> Iterator[Engine]:
+    engine = connect(f"sqlite:///{copy}")
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _folder(inside: Path) -> Iterator[Path]:
+    """A folder that only this user can open, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix=".crossward-", dir=inside) as folder:
+        yield Path(folder)
+
+
+def _write(manifest: Manifest, folder: Path, file: Path) -> None:
+    """The file appears whole or not at all."""
+    part = folder / "backup.part"
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        archive.pack(manifest, folder, out)
+        out.flush()
+        os.fsync(out.fileno())
+    part.rename(file)
+
+
+@contextmanager
+def _source(file: Path) -> Iterator[IO[bytes]]:
+    if file == PIPE:
+        yield sys.stdin.buffer
+        return
+    with file.open("rb") as opened:
+        yield opened
+
+
+@contextmanager
+def _disk(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"The backup cannot be {what}: {error.filename or ''} {error.strerror}.", "Check path, space and rights."
+        ) from None

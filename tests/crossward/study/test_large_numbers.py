@@ -1,0 +1,28 @@
+"""Numbers beyond all range are refused like any other mistake."""
+
+import pytest
+
+from crossward.errors import InvalidMessage, StudyInvalid
+from crossward.protocol.messages import HeartbeatMessage, Receipt
+from crossward.study import Study, example
+
+HUGE = "1" + "0" * 400
+
+
+@pytest.mark.parametrize("change", [("positive: true", f"positive: {HUGE}"), ("branch-1: 4300", f"branch-1: {HUGE}")])
+def test_a_huge_number_in_a_study_is_a_problem(change):
+    with pytest.raises(StudyInvalid):
+        Study.from_yaml(example().replace(*change))
+
+
+def test_counts_in_messages_are_bounded():
+    assert HeartbeatMessage.from_data({"version": 1, "task": "x", "progress": 0, "attempt": 2**53})
+    with pytest.raises(InvalidMessage, match="attempt"):
+        HeartbeatMessage.from_data({"version": 1, "task": "x", "progress": 0, "attempt": 10**400})
+    with pytest.raises(InvalidMessage, match="sequence"):
+        Receipt.from_data({"version": 1, "head": {"sequence": 2**53 + 1}})
+
+
+def test_a_file_of_too_many_values_is_refused_at_once():
+    with pytest.raises(StudyInvalid, match="too many values"):
+        Study.from_yaml("a: [" + "1," * 300_000 + "]")
