@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from crossward.protocol.certificate import SignedCertificate
 from crossward.protocol.messages import (
     DeclineMessage,
     HeartbeatMessage,
@@ -16,7 +17,6 @@ from crossward.protocol.messages import (
     SignedRelease,
     TaskMessage,
 )
-from crossward_coordinator.certificate import SignedCertificate
 
 MESSAGES: tuple[type[BaseModel], ...] = (
     DeclineMessage,

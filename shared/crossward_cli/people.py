@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.table import Table
 
 from crossward.client import Client
 from crossward.errors import CrosswardError, InvalidSetting
+from crossward.protocol import certificate
 from crossward.protocol.ledger.export import export_file
 from crossward_cli.render import tell
 
@@ -128,8 +128,7 @@ def put_public_set(client: Client, study: str, file: Path, *, as_json: bool) -> 
 
 def verify_certificate(file: Path, public_key: str) -> None:
     """Check offline that a coordinator signed this certificate; print it if so."""
-    certificates = importlib.import_module("crossward_coordinator.certificate")
-    print(certificates.verify_certificate(_read(file), public_key).text())
+    print(certificate.verify_certificate(_read(file), public_key).text())
 
 
 def export_mirror(client: Client, party: str, file: Path, *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
-from crossward_coordinator.certificate import SignedCertificate
+from crossward.protocol.certificate import SignedCertificate
 from crossward_coordinator.openapi import answers
 from crossward_coordinator.routers.access import Reader, Reading, StudyId
 from crossward_coordinator.workflows import certificates

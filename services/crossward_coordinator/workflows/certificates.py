@@ -8,19 +8,19 @@ from sqlalchemy import Connection, Row, insert, select
 
 from crossward.errors import Conflict
 from crossward.protocol import messages
-from crossward.protocol.ledger.lines import ReserveBody
-from crossward.protocol.messages import SignedReceipt, SignedRelease
-from crossward.protocol.messages.descriptions import read_release
-from crossward.study import Study
-from crossward.version import __version__
-from crossward_coordinator.certificate import (
+from crossward.protocol.certificate import (
     Certificate,
     CertifiedCharge,
     CertifiedParty,
     CertifiedRelease,
     SignedCertificate,
-    id_of,
 )
+from crossward.protocol.constants import certificate_id
+from crossward.protocol.ledger.lines import ReserveBody
+from crossward.protocol.messages import SignedReceipt, SignedRelease
+from crossward.protocol.messages.descriptions import read_release
+from crossward.study import Study
+from crossward.version import __version__
 from crossward_coordinator.identity import NAME, Identity
 from crossward_coordinator.tables import certificates, public_sets, results
 from crossward_coordinator.workflows import mirror, parties
@@ -34,7 +34,7 @@ def issue(connection: Connection, own: Identity, study_id: str, now: float) -> N
         return  # cancelled as a draft: nobody was asked for anything
     study = read_study(row.document)
     certificate = Certificate(
-        id=id_of(study),
+        id=certificate_id(study.digest),
         study=study.id,
         study_hash=study.digest,
         title=study.title,

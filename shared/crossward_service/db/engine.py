@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc
+from sqlalchemy import Connection, Engine, Table, create_engine, event, exc
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -120,6 +121,11 @@ def _transaction(engine: Engine, options: dict[str, Any]) -> Iterator[Connection
             connection = stack.enter_context(engine.connect()).execution_options(**options)
             stack.enter_context(connection.begin())
         yield connection
+
+
+def new_row(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """An INSERT that can say what happens where the row is there already, which each database spells its own way."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def _check_unbroken(connection: Connection) -> None:

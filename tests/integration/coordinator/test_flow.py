@@ -8,10 +8,10 @@ import pytest
 
 from crossward.errors import Conflict, Forged
 from crossward.protocol import keys
+from crossward.protocol.certificate import id_of, verify_certificate
 from crossward.protocol.ledger.chain import verify
 from crossward.protocol.ledger.lines import Head, Line
 from crossward.protocol.messages import SignedRelease
-from crossward_coordinator.certificate import id_of, verify_certificate
 
 METHODS = {
     "direct": {"name": "direct"},

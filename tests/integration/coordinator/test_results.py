@@ -24,10 +24,10 @@ from crossward.errors import (
 from crossward.privacy.budget import Cost
 from crossward.privacy.noise import SeededRandomness
 from crossward.protocol import keys
+from crossward.protocol.certificate import Certificate, CertifiedCharge, SignedCertificate, verify_certificate
 from crossward.protocol.ledger.lines import ReleaseBody
 from crossward.protocol.messages import ResultMessage, SignedRelease
 from crossward.protocol.messages.signed import _to_sign
-from crossward_coordinator.certificate import Certificate, CertifiedCharge, SignedCertificate, verify_certificate
 from crossward_coordinator.tables import metadata, nonces, parties
 from crossward_service.db.engine import connect, read
 

@@ -12,9 +12,9 @@ import yaml
 from crossward import Client, SiteClient
 from crossward.errors import AccessRefused, BudgetExceeded, CrosswardError, NotFound
 from crossward.protocol import keys
+from crossward.protocol.certificate import verify_certificate
 from crossward.protocol.ledger.chain import first_difference, verify
 from crossward.protocol.messages import SignedRelease
-from crossward_coordinator.certificate import verify_certificate
 from crossward_lab.demo.owner import SimulatedOwner
 from crossward_lab.demo.people import BUDGET
 from crossward_lab.demo.records import DATASET, first_record

@@ -13,12 +13,11 @@ from pydantic import Field
 
 from crossward.errors import Forged
 from crossward.protocol import keys
+from crossward.protocol.constants import COORDINATOR
 from crossward.protocol.messages import Head
 from crossward.protocol.messages.base import Content, Digest, KeyId, Part, TaskId, Time
 from crossward.protocol.messages.signed import Signed
-from crossward.study import Study
 from crossward.values import ADDED, MOST_PARTIES, AtLeastOne, Count, NotNegative, Positive, Slug
-from crossward_coordinator.identity import NAME
 
 NEIGHBOURS = {
     "replace-one-record": "Two datasets are neighbours if one record of one is replaced by another in the other;"
@@ -91,15 +90,10 @@ class SignedCertificate(Signed[Certificate]):
     content_type: ClassVar[type[Content]] = Certificate
 
 
-def id_of(study: Study) -> str:
-    """The id of a study's certificate: known to everyone who has the study, before it is issued."""
-    return f"cert-{study.digest[:24]}"
-
-
 def verify_certificate(data: bytes | str, public_key: str) -> Certificate:
     """The certificate, if the coordinator with this public key (43 base64url characters) signed these bytes."""
     signed = SignedCertificate.from_json(data)
-    if signed.party != NAME:
+    if signed.party != COORDINATOR:
         raise Forged(f"It is signed as {signed.party!r}.", "A certificate is signed by a coordinator.")
     return signed.verify(keys.public_key(public_key))
 
@@ -128,7 +122,7 @@ def _party(party: CertifiedParty) -> list[str]:
     if party.release is not None:
         release = party.release
         cost = _cost(release)
-        if party.party == NAME:
+        if party.party == COORDINATOR:
             cost = f"nothing: computed from releases of {cost} each"
         lines += [
             f"  released   {release.digest}",
@@ -140,7 +134,7 @@ def _party(party: CertifiedParty) -> list[str]:
     if party.charged is not None:
         what = "all records of one together" if party.release is not None else "nothing released"
         lines.append(f"  charged    {_cost(party.charged)} to each person, {what} (line {party.charged.line})")
-    if party.party != NAME:
+    if party.party != COORDINATOR:
         lines.append(f"  ledger     line {party.head.sequence}, {party.head.hash}")
     return [*lines, ""]
 

@@ -1,0 +1,75 @@
+"""Names and numbers that every party must have in common, each written once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+COORDINATOR = "coordinator"
+"""The name the coordinator signs with; no party may have it."""
+
+LINES = "ledger"
+"""The task that a receipt for ledger lines without a result names."""
+
+PAID_AUC = "auc:"
+"""How the names of paid AUCs begin in a ledger. No task may have such an id: it would stand on another's charge."""
+
+CELLS = 20
+"""A site's seats lie in this many permanent cells."""
+
+
+class Role(StrEnum):
+    """What a party is in a study."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+class TaskKind(StrEnum):
+    """What a task asks for. `aggregate` is the coordinator's own."""
+
+    TRAIN_SOURCE = "train-source"
+    AGGREGATE = "aggregate"
+    TRAIN_TARGET = "train-target"
+
+    @classmethod
+    def of(cls, role: Role) -> TaskKind:
+        """The task of a party in this role."""
+        return cls.TRAIN_SOURCE if role is Role.SOURCE else cls.TRAIN_TARGET
+
+    @property
+    def role(self) -> Role:
+        """Whose cells, balls and costs the task is about: an aggregate is made of the sources' models."""
+        return Role.TARGET if self is TaskKind.TRAIN_TARGET else Role.SOURCE
+
+
+class DeclineReason(StrEnum):
+    """Why a site does not do a task, as it tells the coordinator: each rests on public numbers alone."""
+
+    POLICY = "policy"
+    """The site's policy refuses the study."""
+    STEWARD = "steward"
+    """The steward said no."""
+    BUDGET = "budget"
+    """A cell would pass its budget."""
+    NO_DATA = "no-data"
+    """The site has no dataset for this study."""
+    UNFIT_DATA = "unfit-data"
+    """The site has too few records, by public counts."""
+    UNFIT_INPUTS = "unfit-inputs"
+    """A source's release is missing, forged, or does not fit the study."""
+    UNSUPPORTED = "unsupported"
+    """The task is not one that this site could do."""
+
+
+def task_id(study_hash: str, kind: TaskKind, party: str) -> str:
+    """The same for the same study, work and party.
+
+    A coordinator restored from a backup asks for what it asked before, and a site that has done it answers with the
+    same bytes.
+    """
+    return f"{study_hash[:32]}.{kind}.{party}"
+
+
+def certificate_id(study_hash: str) -> str:
+    """The id of a study's certificate: known to everyone who has the study, before it is issued."""
+    return f"cert-{study_hash[:24]}"
