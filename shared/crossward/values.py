@@ -6,19 +6,18 @@ minus zero is zero: two files that mean the same study then have the same canoni
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Discriminator,
     Field,
     StringConstraints,
-    Tag,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from crossward.errors import CrosswardError
 
@@ -70,10 +69,6 @@ Whole = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST), BeforeValida
 Count = Annotated[Whole, Field(ge=0)]
 AtLeastOne = Annotated[Whole, Field(ge=1)]
 
-ADDED = Field(exclude_if=lambda value: value is None)
-"""Marks a field that came after version 1 was in use. Left out, it is left out of the canonical form as well: a study
-without it keeps the hash that it was approved under (ADR 0021)."""
-
 
 class Section(BaseModel):
     """A part of a study: frozen, and refusing keys it does not know, since a misspelt one must not fall back unseen."""
@@ -81,27 +76,22 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class LambdaByRecords(Section):
-    """lambda = value (records / n)^power for a party that trains on n records: the more records, the looser."""
-
-    value: Positive
-    records: AtLeastOne
-    power: Annotated[NotNegative, Field(le=4)]
-
-    def at(self, n: int) -> float:
-        """lambda for n records."""
-        return float(self.value * (self.records / n) ** self.power)
+S = TypeVar("S", bound=Section)
 
 
-FIXED, BY_RECORDS = "fixed", "by-records"
-
-Lambda = Annotated[
-    Annotated[Positive, Tag(FIXED)] | Annotated[LambdaByRecords, Tag(BY_RECORDS)],
-    Discriminator(lambda value: BY_RECORDS if isinstance(value, dict | LambdaByRecords) else FIXED),
-]
-"""How strongly weights are held: one number for all, or by each party's public record count."""
-
-
-def lambda_at(given: float | LambdaByRecords, n: int) -> float:
-    """lambda for a party that trains on n records."""
-    return given.at(n) if isinstance(given, LambdaByRecords) else given
+def by_name(value: Any, known: Mapping[str, type[S]]) -> S:
+    """One of several kinds of section, by its `name`; `direct` alone is short for `{name: direct}`."""
+    for kind in known.values():
+        if type(value) is kind:
+            return value
+    data = {"name": value} if isinstance(value, str) else value
+    if not isinstance(data, Mapping):
+        raise PydanticKnownError("model_type", {"class_name": "mapping"})
+    if "name" not in data:
+        raise PydanticKnownError("union_tag_not_found", {"discriminator": "'name'"})
+    named = known.get(data["name"]) if isinstance(data["name"], str) else None
+    if named is None:
+        tags = ", ".join(f"'{name}'" for name in known)
+        context = {"discriminator": "'name'", "tag": str(data["name"]), "expected_tags": tags}
+        raise PydanticKnownError("union_tag_invalid", context)
+    return named.model_validate(data)

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from crossward.learning.losses import LOGISTIC, Huber, Loss
-from crossward.learning.plr_fs import PLRFS, Group
+from crossward.learning.plr import PLRFS, Group
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
 from crossward.privacy.noise import Array

@@ -10,9 +10,10 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from crossward.learning.combining import MARGIN, SIGMOID, LevelOne
 from crossward.learning.encoding import NormShare, importance_groups
-from crossward.learning.plr_fs import PLRFS, groups_of
-from crossward.learning.stacking import MARGIN, PSTH, SIGMOID, LevelOne
+from crossward.learning.plr import PLRFS, groups_of
+from crossward.learning.stacking import PSTH
 from crossward.privacy import NON_PRIVATE, SeededRandomness, calibrate
 from crossward_lab.audit.run import audit_one
 from crossward_lab.simulate.hospitals import Federation

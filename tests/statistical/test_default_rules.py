@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crossward.learning.combining import SIGMOID, LevelOne
 from crossward.learning.defaults import Circumstances, Defaults, Party
 from crossward.learning.losses import LOGISTIC
 from crossward.learning.plr import PLR
 from crossward.learning.records import Ball
-from crossward.learning.stacking import SIGMOID, LevelOne
 from crossward.learning.transfer import SimComb
 from crossward.privacy import SeededRandomness
 from crossward.privacy.auc import area_under_curve

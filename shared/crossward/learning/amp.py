@@ -22,18 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crossward.errors import InvalidEpsilon, InvalidSetting
-from crossward.learning.fitting import check_and_charge
+from crossward.learning.checks import check_and_charge
 from crossward.learning.losses import LOGISTIC, Loss
 from crossward.learning.model import LinearModel, ReleasedModel
-from crossward.learning.plr_fs import TOLERANCE
+from crossward.learning.plr import TOLERANCE
 from crossward.learning.records import Ball, Records
 from crossward.learning.solver import minimise
 from crossward.privacy.budget import Epsilon, NonPrivate, check_delta, check_epsilon
 from crossward.privacy.calibration import check_lambda, check_records
 from crossward.privacy.filters import Accountant
+from crossward.privacy.mechanisms import ApproximateMinima
 from crossward.privacy.noise import SYSTEM, Array, Randomness
 from crossward.privacy.output import grid_for, on_grid
-from crossward.privacy.release import Release
 
 
 def _gaussian_factor(delta: float, epsilon: float, name: str) -> float:
@@ -98,26 +98,24 @@ class AMP:
         sigma_output = 2 * self.tolerance / ridge * _gaussian_factor(delta_2, eps_2, "eps_2")
         return Noise(ridge, sigma_objective, sigma_output)
 
-    def release(self, n: int, features: int) -> Release:
+    def release(self, n: int, features: int) -> ApproximateMinima:
         """What `fit` on n records will release."""
-        public: dict[str, object] = {
-            "n": n,
-            "loss": self.loss.name,
-            "dimension": self.ball.dimension(features),
-            **self.ball.describe(),
-            "lambda": self.lam,
-            "tolerance": self.tolerance,
-        }
         noise = self.noise(n)
-        if noise is None or isinstance(self.epsilon, NonPrivate):
-            return Release.non_private("amp", public)
-        fixed = {
-            "ridge": noise.ridge,
-            "sigma_objective": noise.sigma_objective,
-            "sigma_output": noise.sigma_output,
-            "grid": grid_for(noise.sigma_output),
-        }
-        return Release.of("amp", self.epsilon, public | fixed, delta=self.delta)
+        twin = noise is None or isinstance(self.epsilon, NonPrivate)
+        return ApproximateMinima(
+            epsilon=math.inf if isinstance(self.epsilon, NonPrivate) else self.epsilon,
+            delta=0.0 if twin else self.delta,
+            n=n,
+            ball=self.ball.describe(),
+            dimension=self.ball.dimension(features),
+            loss=self.loss.name,
+            lam=self.lam,
+            tolerance=self.tolerance,
+            ridge=None if noise is None else noise.ridge,
+            sigma_objective=None if noise is None else noise.sigma_objective,
+            sigma_output=None if noise is None else noise.sigma_output,
+            grid=None if noise is None else grid_for(noise.sigma_output),
+        )
 
     def fit(
         self,

@@ -1,15 +1,20 @@
-"""Checks on data that every learner makes before anything is charged or drawn."""
+"""How every fit begins: check the records, then charge the release. Only then may noise be drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crossward.errors import EmptyData, NotFinite, OneClass, WrongShape
 from crossward.learning.workers import BLOCK_BYTES
-from crossward.privacy.noise import Array
+from crossward.privacy.filters import Accountant, charge
+from crossward.privacy.noise import Array, Randomness
+from crossward.privacy.release import Release
+
+R_co = TypeVar("R_co", bound=Release, covariant=True)
 
 LARGEST = 1e100
 """Numbers up to this size can be squared, summed and scaled (by at most `records.EXTREME`) without overflow, so that no
@@ -48,6 +53,29 @@ def check_labels(y: NDArray[np.floating], n: int) -> Array:
             "Bring records of both classes to learn the difference.",
         )
     return labels
+
+
+class Describes(Protocol[R_co]):
+    """A learner that can say beforehand what it will release."""
+
+    def release(self, n: int, features: int) -> R_co:
+        """What `fit` on n records will release."""
+        ...
+
+
+def check_and_charge(
+    learner: Describes[R_co],
+    X: NDArray[np.floating],
+    y: NDArray[np.floating],
+    randomness: Randomness,
+    accountant: Accountant | None,
+) -> tuple[NDArray[np.floating], Array, R_co]:
+    """Usable records, labels in {-1, +1}, and the release they are now charged for."""
+    X = check_matrix(X)
+    labels = check_labels(y, len(X))
+    release = learner.release(*X.shape).with_seed_mark(randomness.seeded)
+    charge(accountant, release)
+    return X, labels, release
 
 
 def _is_usable(X: NDArray[np.floating]) -> bool:

@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crossward.errors import InvalidSetting
-from crossward.learning.fitting import check_and_charge
+from crossward.learning.checks import check_and_charge
 from crossward.learning.losses import LOGISTIC, Loss
 from crossward.learning.model import LinearModel, ReleasedModel
 from crossward.learning.records import Ball, Records
 from crossward.privacy.budget import Epsilon, NonPrivate, check_epsilon
 from crossward.privacy.calibration import check_lambda, check_records
 from crossward.privacy.filters import Accountant
+from crossward.privacy.mechanisms import NoisyDescent
 from crossward.privacy.noise import SYSTEM, Array, Randomness
 from crossward.privacy.output import OutputStep
-from crossward.privacy.release import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +74,33 @@ class DPPSGD:
         rounding = 2.0**-50 * (self.passes * count * self.radius + (size + 8192) * longest)
         return 2 * longest / (size * count) + rounding
 
-    def release(self, n: int, features: int) -> Release:
+    def release(self, n: int, features: int) -> NoisyDescent:
         """What `fit` on n records will release."""
         size, count = self.batches(n)
-        public: dict[str, object] = {
-            "n": n,
-            "loss": self.loss.name,
-            "dimension": self.ball.dimension(features),
-            "lambda": self.lam,
-            "weight": self.weight,
-            "passes": self.passes,
-            "batch": size,
-            "batches": count,
-            "projection": self.radius,
-            **self.ball.describe(),
-        }
+        twin = isinstance(self.epsilon, NonPrivate)
+        if not isinstance(self.epsilon, NonPrivate):
+            check_records(n, self.epsilon)
+        return NoisyDescent(
+            epsilon=math.inf if isinstance(self.epsilon, NonPrivate) else self.epsilon,
+            n=n,
+            ball=self.ball.describe(),
+            dimension=self.ball.dimension(features),
+            loss=self.loss.name,
+            lam=self.lam,
+            weight=self.weight,
+            passes=self.passes,
+            batch=size,
+            batches=count,
+            projection=self.radius,
+            sensitivity=None if twin else self.sensitivity(n),
+            grid=None if twin else self._output_step(n).grid,
+        )
+
+    def _output_step(self, n: int) -> OutputStep:
+        """The noise that hides one record's part in the weights."""
         if isinstance(self.epsilon, NonPrivate):
-            return Release.non_private("dppsgd", public)
-        check_records(n, self.epsilon)
-        step = OutputStep.hiding(self.sensitivity(n), self.epsilon)
-        return Release.of("dppsgd", self.epsilon, public | {"sensitivity": self.sensitivity(n), "grid": step.grid})
+            raise InvalidSetting("A non-private twin adds no noise.")
+        return OutputStep.hiding(self.sensitivity(n), self.epsilon)
 
     def fit(
         self,
@@ -112,7 +119,7 @@ class DPPSGD:
         n, features = X.shape
         w = self.descend(Records.inside(self.ball, X, labels), randomness.permutation(n))
         if not isinstance(self.epsilon, NonPrivate):
-            w = OutputStep.hiding(self.sensitivity(n), self.epsilon).publish(w, randomness)
+            w = self._output_step(n).publish(w, randomness)
         return LinearModel(self.ball, w, features)
 
     def descend(self, records: Records, order: NDArray[np.intp]) -> Array:

@@ -1,8 +1,13 @@
-"""What learners return: immutable models that know their ball, their weights and the release they came from."""
+"""What learners return: immutable models that know their weights and their release, and explain themselves.
+
+A model's `contributions` add up to its margin, record by record: what each column, or each group of columns, has said.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +18,62 @@ from crossward.learning.checks import check_matrix
 from crossward.learning.records import Ball, Records
 from crossward.privacy.noise import Array
 from crossward.privacy.release import Release
+
+BASE = "intercept"
+"""The part that is the same for every record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that a model adds up, and the encoded columns it looks at; none where it is the same for all."""
+
+    name: str
+    columns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contributions:
+    """What each part adds to each record's margin: `values` has a row per record and a column per part.
+
+    >>> explained = model.contributions(X)  # doctest: +SKIP
+    >>> np.allclose(explained.values.sum(axis=1), model.margins(X))  # doctest: +SKIP
+    True
+    """
+
+    parts: tuple[Part, ...]
+    values: Array
+
+    def by_owner(self, owners: Sequence[str]) -> Contributions:
+        """Parts of one column joined by who owns the column, as a feature owns its levels; others stay as they are."""
+        named = [Part(owners[p.columns[0]], p.columns) if len(p.columns) == 1 else p for p in self.parts]
+        names = list(dict.fromkeys(part.name for part in named))
+        parts, values = [], []
+        for name in names:
+            same = [index for index, part in enumerate(named) if part.name == name]
+            parts.append(Part(name, tuple(column for index in same for column in named[index].columns)))
+            values.append(self.values[:, same].sum(axis=1))
+        return Contributions(tuple(parts), np.column_stack(values))
+
+
+class Model(Protocol):
+    """What a target predicts with."""
+
+    @property
+    def release(self) -> Release:
+        """What made it."""
+        ...
+
+    def margins(self, X: NDArray[np.floating]) -> Array:
+        """One score per record, above 0 for the positive class."""
+        ...
+
+    def scores(self, X: NDArray[np.floating]) -> Array:
+        """The probability of the positive class."""
+        ...
+
+    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+        """What adds up to the margins."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +91,11 @@ class LinearModel:
             )
         self.weights.setflags(write=False)
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns of the records that it looks at."""
+        return tuple(range(self.features)) if self.ball.columns is None else self.ball.columns
+
     def without_intercept(self) -> LinearModel:
         """The same model with an intercept and an offset of zero."""
         ball = replace(self.ball, offset=0.0) if self.ball.offset else self.ball
@@ -43,6 +109,16 @@ class LinearModel:
     def scores(self, X: NDArray[np.floating]) -> Array:
         """The probability of the positive class, sigma(w.x)."""
         return np.asarray(expit(self.margins(X)))
+
+    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+        """w_j x_j of each column j, x inside the ball; then the intercept and the offset, where there are any."""
+        Z = Records.inside(self.ball, check_matrix(X, self.features)).dense() * self.weights
+        columns = self.columns
+        parts = [Part(f"column {column}", (column,)) for column in columns]
+        if self.ball.intercept == 0 and self.ball.offset == 0:
+            return Contributions(tuple(parts), Z)
+        base = Z[:, len(columns) :].sum(axis=1) + self.ball.offset
+        return Contributions((*parts, Part(BASE)), np.column_stack([Z[:, : len(columns)], base]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +140,10 @@ class ReleasedModel:
     def scores(self, X: NDArray[np.floating]) -> Array:
         """The probability of the positive class."""
         return self.model.scores(X)
+
+    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+        """What each column adds to the margin."""
+        return self.model.contributions(X)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from crossward.errors import InvalidBounds, InvalidImportance, InvalidSetting, NotFinite, WrongShape
 from crossward.learning.workers import ALONE, BLOCK_BYTES, Workers, is_threaded, workers
+from crossward.privacy.mechanisms import BallDescription
 from crossward.privacy.noise import Array
 
 _Floats = TypeVar("_Floats", Array, NDArray[np.float32])
@@ -92,16 +93,16 @@ class Ball:
             raise WrongShape(f"The ball scales {len(self.scale)} columns and has {width}.", "One scale per column.")
         return width + (self.intercept > 0)
 
-    def describe(self) -> dict[str, object]:
-        """The ball as plain values, for a release to name. An offset is named where there is one."""
-        offset = {"offset": self.offset} if self.offset else {}
-        return offset | {
-            "radius": self.radius,
-            "q": self.q,
-            "columns": self.columns,
-            "scale": self.scale,
-            "intercept": self.intercept,
-        }
+    def describe(self) -> BallDescription:
+        """The ball as a release names it."""
+        return BallDescription(
+            q=self.q,
+            radius=self.radius,
+            columns=self.columns,
+            scale=self.scale,
+            intercept=self.intercept,
+            offset=self.offset,
+        )
 
     def columns_of(self, X: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.intp] | None]:
         """X and which of its columns to take; where they stand side by side, a view of them and None."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from crossward.learning.aggregation import average
+from crossward.learning.combining import StackedModel
 from crossward.learning.defaults import Defaults, Party
 from crossward.learning.model import ReleasedModel, SplitModel
-from crossward.learning.stacking import StackedModel
 from crossward.privacy.noise import Array, Randomness
 
 METHODS = {

@@ -12,7 +12,7 @@ from crossward.planning.assumptions import Assumptions
 from crossward.planning.methods import METHODS, TRANSFER
 from crossward.planning.power import AS_WRITTEN, Forecast, Progress, forecast
 from crossward.planning.setting import Setting
-from crossward.planning.written import BEYOND
+from crossward.planning.written import can_forecast
 from crossward.study import Study
 from crossward.study.auto import AUTO
 
@@ -154,7 +154,7 @@ def _check_wanted(auc: float, assumed: float) -> None:
 
 def _is_forecast(study: Study) -> bool:
     """Whether the study names a method of its own that can be forecast."""
-    return not study.chosen and study.method.name not in BEYOND
+    return not study.chosen and can_forecast(study.method)
 
 
 def _at(study: Study, epsilon: float, own: float) -> Study:

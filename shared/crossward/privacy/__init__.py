@@ -3,11 +3,10 @@
 noise, exact        where randomness comes from; continuous and exact integer laws
 calibration         how much noise objective perturbation needs, for one model or K groups
 output              the release step: output noise and grid
-release             immutable descriptions of what was released
+release             immutable descriptions of what was released; mechanisms: one class for each
 budget, filters     integer costs, and the rules that admit or refuse them
 selection           private choice of hyper-parameters
 auc                 the area under the ROC curve, paid for
-audit               does a mechanism keep its promise?
 """
 
 from crossward.privacy.auc import PrivateAUC, private_auc

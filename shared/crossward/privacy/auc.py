@@ -21,8 +21,8 @@ from crossward.privacy.budget import NANO, check_epsilon, nano_epsilon
 from crossward.privacy.calibration import check_records
 from crossward.privacy.exact import discrete_laplace
 from crossward.privacy.filters import Accountant, charge
+from crossward.privacy.mechanisms import NoisyAuc
 from crossward.privacy.noise import SYSTEM, Randomness
-from crossward.privacy.release import Release
 
 PAIRS_SHARE = Fraction(4, 5)
 
@@ -33,7 +33,13 @@ class PrivateAUC:
 
     auc: float
     deviation: float
-    release: Release
+    release: NoisyAuc
+
+
+def auc_release(n: int, epsilon: float, *, seeded: bool = False) -> NoisyAuc:
+    """What an AUC from n records at this epsilon will release: known before a record is touched."""
+    pairs_share = float(PAIRS_SHARE)
+    return NoisyAuc(epsilon=check_epsilon(epsilon), n=check_records(n, epsilon), pairs_share=pairs_share, seeded=seeded)
 
 
 def private_auc(
@@ -54,8 +60,8 @@ def private_auc(
         raise NotFinite("The scores hold NaN or infinity.", "Score with a finite model on finite records.")
     if not np.all((y == 1) | (y == -1)):
         raise WrongShape("Labels must be -1 or +1.", "Encode the two classes as -1 and +1.")
-    n = check_records(len(scores), epsilon)
-    release = Release.of("private-auc", epsilon, {"n": n, "pairs_share": float(PAIRS_SHARE)}, seeded=randomness.seeded)
+    n = len(scores)
+    release = auc_release(n, epsilon, seeded=randomness.seeded)
     charge(accountant, release)
 
     exact = Fraction(nano_epsilon(epsilon), 10**NANO)

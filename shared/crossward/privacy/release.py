@@ -1,15 +1,16 @@
 """A release, described: an immutable value that says what left a site and what it cost.
 
-The description holds public numbers only, so it exists, and is charged, before any record is touched.
+The description holds public numbers only, so it exists, and is charged, before any record is touched. Each mechanism
+has a class of its own in `crossward.privacy.mechanisms`; releases that belong together are a `Composition`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import StrEnum
+from typing import Any, ClassVar, Self
 
 from crossward.errors import InvalidEpsilon, InvalidSetting
 from crossward.privacy.budget import Cost, atto_delta, nano_epsilon
@@ -17,17 +18,20 @@ from crossward.version import __version__
 
 NEIGHBOURS = "replace-one-record"
 
-Parameter = str | int | float | bool | None | tuple["Parameter", ...]
 
-
-def _freeze(value: Any) -> Parameter:
+def _frozen(value: Any) -> Any:
+    """A public number as a release keeps it: plain, finite, unchangeable."""
     if isinstance(value, list | tuple):
-        return tuple(_freeze(item) for item in value)
+        return tuple(_frozen(item) for item in value)
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidSetting(
             f"A release describes itself with finite numbers, not {value}.", "Leave it out, or use None."
         )
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or type(value) in (str, bool, int, float) or isinstance(value, StrEnum):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        for item in fields(value):
+            _frozen(getattr(value, item.name))
         return value
     raise InvalidSetting(
         f"A release describes itself with plain values, not {type(value).__name__}.",
@@ -35,49 +39,49 @@ def _freeze(value: Any) -> Parameter:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """What a mechanism released and the guarantee it carries.
+def _plain(value: Any) -> Any:
+    """A frozen value as JSON has it."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    return str(value) if isinstance(value, StrEnum) else value
 
-    A simple release names one mechanism. A composed one has `parts`: made on disjoint records (`parallel`: a record
-    pays for the dearest part) or on the same records (`sequential`: it pays for all).
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What every release says of itself; a subclass adds the public numbers that fix its mechanism.
+
+    `epsilon` is infinite for a non-private twin, which no filter admits. `seeded`: made with a generator that others
+    could repeat. `version`: of the code that made it.
     """
 
-    mechanism: str
+    name: ClassVar[str] = ""
+    """What the mechanism is called."""
+    proof: ClassVar[str] = ""
+    """Its page in docs/proofs/."""
+
     epsilon: float
     delta: float = 0.0
-    parameters: tuple[tuple[str, Parameter], ...] = ()
     seeded: bool = False
-    composition: Literal["parallel", "sequential"] | None = None
-    parts: tuple[Release, ...] = ()
     neighbours: str = NEIGHBOURS
     version: str = __version__
 
     def __post_init__(self) -> None:
-        if self.parts and repr((self.epsilon, self.delta)) != repr(_total(self.parts, self.composition)):
-            raise InvalidSetting(
-                f"{self.mechanism} claims epsilon {self.epsilon:g}, which is not what its parts add up to.",
-                "Compose releases with `parallel` or `sequential`.",
-            )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+        for own in self._own():
+            object.__setattr__(self, own, _frozen(getattr(self, own)))
 
     @classmethod
-    def of(
-        cls,
-        mechanism: str,
-        epsilon: float,
-        parameters: Mapping[str, object],
-        *,
-        delta: float = 0.0,
-        seeded: bool = False,
-    ) -> Release:
-        """Describe one mechanism; `parameters` are the public numbers that fix it."""
-        frozen = tuple(sorted((name, _freeze(value)) for name, value in parameters.items()))
-        return cls(mechanism, float(epsilon), float(delta), frozen, seeded)
+    def _own(cls) -> list[str]:
+        """The fields that this mechanism has beyond those of every release."""
+        return [item.name for item in fields(cls) if item.name not in _COMMON]
 
-    @classmethod
-    def non_private(cls, mechanism: str, parameters: Mapping[str, object]) -> Release:
-        """Describe a non-private twin. Its epsilon is infinite and no filter admits it."""
-        return cls.of(mechanism, math.inf, parameters)
+    @property
+    def mechanism(self) -> str:
+        """What made it."""
+        return self.name
 
     @property
     def private(self) -> bool:
@@ -85,69 +89,145 @@ class Release:
         return math.isfinite(self.epsilon)
 
     @property
+    def records(self) -> int | None:
+        """How many records it was made from; None where it does not say."""
+        return None
+
+    @property
+    def grids(self) -> tuple[float, ...]:
+        """The grid of each vector of weights that it releases."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[Release, ...]:
+        """The releases it is composed of; none for a single mechanism."""
+        return ()
+
+    @property
     def cost(self) -> Cost:
-        """What a record pays, in integers, rounded up part by part."""
+        """What a record pays, in integers, rounded up."""
+        self._check_private()
+        return Cost(nano_epsilon(self.epsilon), atto_delta(self.delta))
+
+    def _check_private(self) -> None:
         if not self.private:
             raise InvalidEpsilon(
                 f"{self.mechanism} is non-private: it carries no guarantee and can never be charged.",
                 "Keep it at the site, or train with a finite epsilon.",
             )
-        if not self.parts:
-            return Cost(nano_epsilon(self.epsilon), atto_delta(self.delta))
-        costs = [part.cost for part in self.parts]
-        if self.composition == "parallel":
-            return Cost(max(cost.nano_epsilon for cost in costs), max(cost.atto_delta for cost in costs))
-        return sum(costs, Cost(0))
 
-    @property
-    def settings(self) -> Mapping[str, Parameter]:
-        """The public parameters by name."""
-        return dict(self.parameters)
-
-    def with_seed_mark(self, seeded: bool) -> Release:
-        """The same release, parts included, marked if it was made with a seeded generator. A mark never comes off."""
-        if not seeded:
-            return self
-        return replace(self, seeded=True, parts=tuple(part.with_seed_mark(True) for part in self.parts))
+    def with_seed_mark(self, seeded: bool) -> Self:
+        """The same release, marked if it was made with a seeded generator. A mark never comes off."""
+        return replace(self, seeded=True) if seeded else self
 
     def describe(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        described: dict[str, Any] = {
+        return self._head() | {"parameters": {own: _plain(getattr(self, own)) for own in self._own()}}
+
+    def _head(self) -> dict[str, Any]:
+        return {
             "mechanism": self.mechanism,
             "epsilon": self.epsilon if self.private else None,
             "delta": self.delta,
             "neighbours": self.neighbours,
             "seeded": self.seeded,
             "version": self.version,
-            "parameters": dict(self.parameters),
         }
-        if self.parts:
-            described["composition"] = self.composition
-            described["parts"] = [part.describe() for part in self.parts]
-        return described
 
     def canonical(self) -> bytes:
         """The one byte string of this description, for hashing and signing."""
         return json.dumps(self.describe(), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _total(parts: tuple[Release, ...], how: Literal["parallel", "sequential"] | None) -> tuple[float, float]:
-    total = max if how == "parallel" else math.fsum
+_COMMON = frozenset(item.name for item in fields(Release))
+
+
+class Composing(StrEnum):
+    """How releases belong together."""
+
+    PARALLEL = "parallel"
+    """Made on disjoint records: a record pays for the dearest part."""
+    SEQUENTIAL = "sequential"
+    """Made on the same records: a record pays for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition(Release):
+    """Several releases, made by one method; `parallel` and `sequential` build it."""
+
+    method: str
+    how: Composing
+    members: tuple[Release, ...]
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise InvalidSetting(f"{self.method} composes no releases.", "Give at least one part.")
+        if repr((self.epsilon, self.delta)) != repr(_total(self.members, self.how)):
+            raise InvalidSetting(
+                f"{self.method} claims epsilon {self.epsilon:g}, which is not what its parts add up to.",
+                "Compose releases with `parallel` or `sequential`.",
+            )
+
+    @property
+    def mechanism(self) -> str:
+        """The method that made all of them."""
+        return self.method
+
+    @property
+    def parts(self) -> tuple[Release, ...]:
+        """The releases it is composed of."""
+        return self.members
+
+    @property
+    def records(self) -> int | None:
+        """All records of disjoint parts, or those of the largest part; None where a part does not say."""
+        counts = [part.records for part in self.members]
+        known = [count for count in counts if count is not None]
+        if len(known) != len(counts):
+            return None
+        return sum(known) if self.how is Composing.PARALLEL else max(known)
+
+    @property
+    def grids(self) -> tuple[float, ...]:
+        """The grids of all parts, in their order."""
+        return tuple(grid for part in self.members for grid in part.grids)
+
+    @property
+    def cost(self) -> Cost:
+        """What a record pays, in integers, rounded up part by part."""
+        self._check_private()
+        costs = [part.cost for part in self.members]
+        if self.how is Composing.PARALLEL:
+            return Cost(max(cost.nano_epsilon for cost in costs), max(cost.atto_delta for cost in costs))
+        return sum(costs, Cost(0))
+
+    def with_seed_mark(self, seeded: bool) -> Self:
+        """The same release, parts included, marked if it was made with a seeded generator."""
+        if not seeded:
+            return self
+        return replace(self, seeded=True, members=tuple(part.with_seed_mark(True) for part in self.members))
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return self._head() | {"composition": str(self.how), "parts": [part.describe() for part in self.members]}
+
+
+def _total(parts: tuple[Release, ...], how: Composing) -> tuple[float, float]:
+    total = max if how is Composing.PARALLEL else math.fsum
     return total(part.epsilon for part in parts), total(part.delta for part in parts)
 
 
-def _compose(name: str, parts: tuple[Release, ...], how: Literal["parallel", "sequential"]) -> Release:
-    if not parts:
-        raise InvalidSetting(f"{name} composes no releases.", "Give at least one part.")
+def _compose(method: str, parts: tuple[Release, ...], how: Composing) -> Composition:
+    epsilon, delta = _total(parts, how) if parts else (0.0, 0.0)
     seeded = any(part.seeded for part in parts)
-    return Release(name, *_total(parts, how), seeded=seeded, composition=how, parts=parts)
+    return Composition(epsilon=epsilon, delta=delta, seeded=seeded, method=method, how=how, members=parts)
 
 
-def parallel(name: str, *parts: Release) -> Release:
+def parallel(method: str, *parts: Release) -> Composition:
     """Releases on disjoint sets of records: a record is in at most one, so it pays for the dearest part only."""
-    return _compose(name, parts, "parallel")
+    return _compose(method, parts, Composing.PARALLEL)
 
 
-def sequential(name: str, *parts: Release) -> Release:
+def sequential(method: str, *parts: Release) -> Composition:
     """Releases on the same records: a record pays for every part."""
-    return _compose(name, parts, "sequential")
+    return _compose(method, parts, Composing.SEQUENTIAL)

@@ -23,6 +23,7 @@ from crossward.errors import InvalidSetting, NotFinite, TooFewRecords, WrongShap
 from crossward.privacy.budget import NANO, check_epsilon, nano_epsilon
 from crossward.privacy.exact import bernoulli_exp, discrete_laplace
 from crossward.privacy.filters import Accountant, charge
+from crossward.privacy.mechanisms import ExponentialChoice, RandomStopping
 from crossward.privacy.noise import SYSTEM, Array, Randomness
 from crossward.privacy.release import Release, parallel
 
@@ -66,7 +67,7 @@ def choose_by_chunks(
     n, features = X.shape
     sizes = _chunk_sizes(n, len(candidates))
     trained = [_affordable(c, size, features, epsilon) for c, size in zip(candidates, sizes, strict=False)]
-    counted = Release.of("exponential-mechanism", epsilon, {"n": sizes[-1], "candidates": len(candidates)})
+    counted = ExponentialChoice(epsilon=epsilon, n=sizes[-1], candidates=len(candidates))
     release = parallel("choice-by-chunks", *trained, counted).with_seed_mark(randomness.seeded)
     charge(accountant, release)
 
@@ -108,10 +109,13 @@ def choose_by_random_stopping(
     law = NumberOfTries.expecting(expected_tries, eta)
     # A try may cost epsilon rounded up to whole nano-epsilon, so that is what is multiplied.
     base = nano_epsilon(epsilon)
-    release = Release.of(
-        "choice-by-random-stopping",
-        (2 + eta) * (base / 10**NANO),
-        {"base_epsilon": epsilon, "eta": eta, "gamma": law.gamma, "candidates": len(candidates), "n": n},
+    release = RandomStopping(
+        epsilon=(2 + eta) * (base / 10**NANO),
+        n=n,
+        base_epsilon=epsilon,
+        eta=eta,
+        gamma=law.gamma,
+        candidates=len(candidates),
         seeded=randomness.seeded,
     )
     charge(accountant, release)

@@ -14,10 +14,11 @@ from pydantic import Field
 from crossward.errors import Forged
 from crossward.protocol import keys
 from crossward.protocol.constants import COORDINATOR
-from crossward.protocol.messages import Head
-from crossward.protocol.messages.base import Content, Digest, KeyId, Part, TaskId, Time
-from crossward.protocol.messages.signed import Signed
-from crossward.values import ADDED, MOST_PARTIES, AtLeastOne, Count, NotNegative, Positive, Slug
+from crossward.protocol.envelopes import Signed
+from crossward.protocol.ledger.lines import Head
+from crossward.protocol.messages import Content, Digest, KeyId, TaskId
+from crossward.protocol.times import Time
+from crossward.values import MOST_PARTIES, AtLeastOne, Count, NotNegative, Positive, Section, Slug
 
 NEIGHBOURS = {
     "replace-one-record": "Two datasets are neighbours if one record of one is replaced by another in the other;"
@@ -25,7 +26,7 @@ NEIGHBOURS = {
 }
 
 
-class CertifiedRelease(Part):
+class CertifiedRelease(Section):
     """One release: what it is, what it costs a record, who signed it. No key where the coordinator itself did."""
 
     digest: Digest
@@ -40,7 +41,7 @@ class CertifiedRelease(Part):
     learned_from: tuple[Digest, ...]
 
 
-class CertifiedCharge(Part):
+class CertifiedCharge(Section):
     """What a task was charged, released or not: the line of the party's ledger, and what it takes from each person."""
 
     line: AtLeastOne
@@ -48,7 +49,7 @@ class CertifiedCharge(Part):
     delta: NotNegative
 
 
-class CertifiedParty(Part):
+class CertifiedParty(Section):
     """One party's task: how it ended, what it was charged and released, and where its ledger stood in the mirror."""
 
     party: Slug
@@ -58,7 +59,7 @@ class CertifiedParty(Part):
     cause: str
     head: Head
     release: CertifiedRelease | None
-    charged: Annotated[CertifiedCharge | None, ADDED] = None
+    charged: CertifiedCharge | None = None
 
 
 class Certificate(Content):

@@ -12,15 +12,19 @@ what parties approve is what will run, whatever a later version of the rules wou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crossward.learning.defaults import Circumstances, Defaults, Party
 from crossward.learning.encoding import Schema
-from crossward.learning.losses import Huber
 from crossward.learning.plr import PLR
-from crossward.study.rules import Finding
-from crossward.study.sections import CELLS
+from crossward.methods import Method
+from crossward.methods.base import Finding
+from crossward.methods.direct import Direct
+from crossward.methods.settings import rounded
+from crossward.methods.simcomb import SimComb
+from crossward.methods.sourced import SourceD
+from crossward.protocol.constants import CELLS
 from crossward.version import __version__
 
 AUTO = "auto"
@@ -97,20 +101,11 @@ def chosen(sections: Mapping[str, Any]) -> dict[str, Any]:
         schema, sources=sources, targets=targets, prevalence=UNKNOWN_RATE if rate is None else rate
     )
     rules = Defaults.of(facts)
-    alone = rules.source(_typical(sources or targets))
-    method = _loss(alone)
-    if sources:
-        lam = _lambda(sources, lambda party: rules.source(party).lam)
-        if targets:
-            method |= {"name": "simcomb", "lam_source": lam, "lam_target": _lambda(targets, rules.lambda_pulled)}
-        else:
-            method = {"name": "sourced", "learner": method | {"name": "plr", "lam": lam}}
-    else:
-        method |= {"name": "direct", "lam_target": _lambda(targets, lambda party: rules.source(party).lam)}
-    encoding = _encoding(schema, alone)
-    why = _why(method["name"], sections, schema, len(encoding["columns"]), rate)
+    method = (SimComb if targets else SourceD) if sources else Direct
+    encoding = _encoding(schema, rules.source(_typical(sources or targets)))
+    why = _why(method, sections, schema, len(encoding["columns"]), rate)
     return {
-        "method": method,
+        "method": method.by_rule(rules, sources, targets),
         "encoding": encoding,
         "chosen": {"by": AUTO, "rules": f"crossward {__version__}", "why": why},
     }
@@ -126,50 +121,34 @@ def _typical(parties: Sequence[Party]) -> Party:
     return sorted(parties, key=lambda party: party.records)[len(parties) // 2]
 
 
-def _loss(learner: PLR) -> dict[str, Any]:
-    """A learner's loss and how its privacy is reckoned, written down."""
-    loss = {"loss": "huber", "huber_width": learner.loss.h} if isinstance(learner.loss, Huber) else {"loss": "logistic"}
-    return loss | ({} if learner.jacobian == "published" else {"jacobian": learner.jacobian})
-
-
 def _encoding(schema: Schema, learner: PLR) -> dict[str, Any]:
     """A learner's ball and start, written down."""
     ball = learner.ball
     kept = range(len(schema.columns)) if ball.columns is None else ball.columns
     scale = [1.0] * len(kept) if ball.scale is None else ball.scale
     written: dict[str, Any] = {
-        "radius": _rounded(ball.radius / math.hypot(*scale)),
+        "radius": rounded(ball.radius / math.hypot(*scale)),
         "importance_power": 0.0,
-        "intercept": _rounded(ball.intercept),
-        "columns": {schema.columns[j]: _rounded(s) for j, s in zip(kept, scale, strict=True)},
+        "intercept": rounded(ball.intercept),
+        "columns": {schema.columns[j]: rounded(s) for j, s in zip(kept, scale, strict=True)},
     }
     if ball.offset:
-        written["offset"] = _rounded(ball.offset)
+        written["offset"] = rounded(ball.offset)
     if learner.pull is not None:
         weights = learner.pull.centre(ball.dimension(len(schema.columns))).tolist()
-        slopes = {schema.columns[j]: _rounded(w) for j, w in zip(kept, weights, strict=False) if w}
-        intercept = _rounded(weights[-1]) if ball.intercept > 0 else 0.0
+        slopes = {schema.columns[j]: rounded(w) for j, w in zip(kept, weights, strict=False) if w}
+        intercept = rounded(weights[-1]) if ball.intercept > 0 else 0.0
         written["start"] = {"intercept": intercept, "columns": slopes}
     return written
 
 
-def _lambda(parties: Sequence[Party], rule: Callable[[Party], float]) -> float | dict[str, Any]:
-    """One lambda, or a power of the record count through the smallest and the largest party's."""
-    few, many = min(parties, key=lambda p: p.records), max(parties, key=lambda p: p.records)
-    low, high = rule(few), rule(many)
-    if few.records == many.records or low <= high:
-        return _rounded(low)
-    power = min(math.log(low / high) / math.log(many.records / few.records), 4.0)
-    return {"value": _rounded(low), "records": few.records, "power": _rounded(power)}
-
-
-def _why(method: str, sections: Mapping[str, Any], schema: Schema, kept: int, rate: float | None) -> str:
+def _why(method: type[Method], sections: Mapping[str, Any], schema: Schema, kept: int, rate: float | None) -> str:
     epsilon, records = sections["epsilon"], sections["records"]
     sources, targets = _counted(sections["sources"], records), _counted(sections["targets"], records)
-    reasons = {
-        "simcomb": f"Targets ({targets}) learn most when one model each is pulled towards the sources' ({sources})",
-        "sourced": f"Targets pay nothing here, so they use the model of the sources ({sources}) as it is",
-        "direct": f"There are no sources, so each target ({targets}) learns alone",
+    reasons: dict[type[Method], str] = {
+        SimComb: f"Targets ({targets}) learn most when one model each is pulled towards the sources' ({sources})",
+        SourceD: f"Targets pay nothing here, so they use the model of the sources ({sources}) as it is",
+        Direct: f"There are no sources, so each target ({targets}) learns alone",
     }
     paid = ", ".join(f"{side} {value:g}" for side, value in epsilon.model_dump().items() if value is not None)
     declared = sum(feature.direction is not None for feature in sections["features"])
@@ -190,8 +169,3 @@ def _counted(names: Sequence[str], records: Mapping[str, int]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def _rounded(value: float) -> float:
-    """Four digits: what a reader can check, and the same on every machine."""
-    return float(f"{value:.4g}")

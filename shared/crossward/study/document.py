@@ -61,6 +61,18 @@ class Document:
             path = path[:-1]
         return self.lines.get(path)
 
+    def value(self, path: Path) -> Any:
+        """What stands at a path; None where nothing does."""
+        here = self.data
+        for part in path:
+            if isinstance(here, dict):
+                here = here.get(part)
+            elif isinstance(here, list) and isinstance(part, int) and part < len(here):
+                here = here[part]
+            else:
+                return None
+        return here
+
     def problem(self, path: Path, cause: str, fix: str = "") -> None:
         """Note something wrong at a place."""
         self.problems.append(Problem(self.line(path), dotted(path), cause, fix))

@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator, model_validator
 from crossward.errors import InvalidInput
 from crossward.learning.encoding import Category, Feature, Flag, Number
 from crossward.learning.encoding.labels import encode_labels
-from crossward.values import ADDED, Name, Note, NotNegative, Real, Section, Share, Yes, resaid, said
+from crossward.values import Name, Note, NotNegative, Real, Section, Share, Yes, resaid, said
 
 
 class _Feature(Section):
@@ -21,7 +21,7 @@ class _Feature(Section):
 
     name: Name
     importance: NotNegative = 1.0
-    direction: Annotated[Literal["up", "down"] | None, ADDED] = None
+    direction: Literal["up", "down"] | None = None
 
     @model_validator(mode="after")
     def _as_the_library_has_it(self) -> _Feature:
@@ -101,7 +101,7 @@ class Label(Section):
     name: Name
     positive: LabelValue = True
     negative: LabelValue | None = None
-    positive_rate: Annotated[Share | None, ADDED] = None
+    positive_rate: Share | None = None
 
     @model_validator(mode="after")
     def _two_values(self) -> Label:

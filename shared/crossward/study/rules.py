@@ -8,30 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from crossward.errors import CrosswardError, InvalidInput
-from crossward.learning.amp import AMP
 from crossward.learning.encoding import Schema
-from crossward.study.balls import group_balls, starting_pull, whole_ball
-from crossward.study.build import one_model
-from crossward.study.document import Path
+from crossward.methods import Method
+from crossward.methods.base import Finding, Terms
+from crossward.protocol.constants import CELLS, Role
 from crossward.study.features import StudyFeature
-from crossward.study.methods import Amp, BorrowedMethod, Direct, Dppsgd, Method, PlrLearner, PstS, SimComb
-from crossward.study.sections import CELLS, Cells, Encoding, Epsilon, Groups, Quorum
+from crossward.study.sections import Cells, Encoding, Epsilon, Groups, Quorum
 from crossward.values import MOST_COLUMNS
-
-MANY = 10**9
-"""A record count at which nothing is refused for having too few."""
-
-
-class Finding(NamedTuple):
-    """Something wrong between sections."""
-
-    path: Path
-    cause: str
-    fix: str
-
 
 Found = Iterator[Finding]
 
@@ -98,16 +84,7 @@ def cells_add_up(cells: Cells) -> Found:
 
 def cells_fit_the_method(method: Method, cells: Cells) -> Found:
     """A level-1 model needs cells of its own, and every part of PST-S at least one cell."""
-    if method.stacked and getattr(method, "combiner", "") == "C-hl" and cells.level1 == 0:
-        yield Finding(
-            ("cells", "level1"), "C-hl trains a level-1 model and has no cells.", "Use 4, or the combiner C-wmv."
-        )
-    if isinstance(method, PstS):
-        room = cells.level0 + (cells.level1 if method.combiner != "C-hl" else 0)
-        if method.parts > room:
-            yield Finding(
-                ("method", "parts"), f"{room} cells cannot be cut into {method.parts} parts.", f"Use at most {room}."
-            )
+    yield from method.check_cells(cells.counts)
 
 
 def features_are_distinct(features: tuple[StudyFeature, ...]) -> Found:
@@ -163,7 +140,7 @@ def groups_fit_the_features(features: tuple[StudyFeature, ...], encoding: Encodi
             )
         return
     try:
-        group_balls(schema, encoding, groups)
+        encoding.group_balls(schema, groups)
     except InvalidInput as error:
         yield Finding(("groups",), error.cause, error.fix)
 
@@ -174,16 +151,14 @@ def encoding_fits_the_features(features: tuple[StudyFeature, ...], encoding: Enc
     if schema is None:
         return
     try:
-        ball = whole_ball(schema, encoding)
-        starting_pull(schema, encoding, ball)
+        encoding.starting_pull(schema, encoding.whole_ball(schema))
     except InvalidInput as error:
         yield Finding(("encoding",), error.cause, error.fix)
 
 
 def start_fits_the_method(method: Method, encoding: Encoding) -> Found:
     """A start is for PLR over all columns; elsewhere nobody would use it."""
-    learner = getattr(method, "learner", method)
-    if encoding.start is not None and not isinstance(learner, Direct | SimComb | PlrLearner):
+    if encoding.start is not None and not method.takes_start:
         yield Finding(
             ("encoding", "start"),
             f"Under {method.name} no model starts from given weights.",
@@ -200,27 +175,30 @@ def records_are_the_parties(
             yield Finding(("records", party), f"{party!r} takes no part.", "Remove it, or list it among the parties.")
 
 
-def learners_take_epsilon(
-    method: Method, epsilon: Epsilon, features: tuple[StudyFeature, ...], encoding: Encoding
+def learners_take_the_settings(
+    method: Method,
+    epsilon: Epsilon,
+    features: tuple[StudyFeature, ...],
+    encoding: Encoding,
+    groups: Groups | None,
+    cells: Cells,
+    sources: tuple[str, ...],
+    quorum: Quorum,
 ) -> Found:
     """The library's own word on settings that only make sense together, such as AMP's epsilon and delta."""
     schema = _schema(features)
     if schema is None:
         return
     try:
-        ball = whole_ball(schema, encoding)
+        terms = terms_of(schema, encoding, groups, epsilon, cells, len(sources), quorum.sources)
     except InvalidInput:
         return  # said above
+    if any(getattr(epsilon, role) is None for role in Role if method.pays(role)) or (method.grouped and not groups):
+        return  # said above
+    if any(method.check_cells(cells.counts)):
+        return  # said above
     try:
-        if isinstance(method, BorrowedMethod) and epsilon.source is not None:
-            learner = one_model(method.learner, ball, epsilon.source, MANY)
-        elif isinstance(method, Direct | Dppsgd | Amp) and epsilon.target is not None:
-            learner = one_model(method, ball, epsilon.target, MANY)
-        else:
-            return
-        if isinstance(learner, AMP):
-            learner.noise(MANY)
-        learner.release(MANY, len(schema.columns))
+        method.try_out(terms)
     except CrosswardError as error:
         yield Finding(("method",), error.cause, error.fix)
 
@@ -239,8 +217,32 @@ RULES: Sequence[Callable[..., Found]] = (
     encoding_fits_the_features,
     start_fits_the_method,
     records_are_the_parties,
-    learners_take_epsilon,
+    learners_take_the_settings,
 )
+
+
+def terms_of(
+    schema: Schema,
+    encoding: Encoding,
+    groups: Groups | None,
+    epsilon: Epsilon,
+    cells: Cells,
+    sources: int,
+    quorum: int,
+) -> Terms:
+    """What a method is told of its study."""
+    ball = encoding.whole_ball(schema)
+    return Terms(
+        schema=schema,
+        ball=ball,
+        groups=() if groups is None else encoding.group_balls(schema, groups),
+        start=encoding.starting_pull(schema, ball),
+        epsilon_source=epsilon.source,
+        epsilon_target=epsilon.target,
+        cells=cells.counts,
+        sources=sources,
+        quorum=quorum,
+    )
 
 
 def findings(sections: Mapping[str, Any]) -> Found:

@@ -9,11 +9,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from crossward.methods import METHODS
+from crossward.methods.borrowing import LEARNERS
+from crossward.methods.settings import BY_RECORDS, FIXED, LambdaByRecords
 from crossward.study import sections
 from crossward.study.document import Document, Path
 from crossward.study.features import KINDS, Label
-from crossward.study.methods import LEARNERS, METHODS
-from crossward.values import BY_RECORDS, FIXED, LambdaByRecords
 
 _SECTIONS = {
     "label": Label,
@@ -61,7 +62,7 @@ def explain(document: Document, error: ValidationError, section: str) -> None:
         path = _without_tags(loc)
         chooser = (*path, str(detail.get("ctx", {}).get("discriminator", "")).strip("'"))
         path = chooser if detail["type"] == "union_tag_invalid" and chooser in document.lines else path
-        document.problem(path, *_words(detail, loc, path, document))
+        document.problem(path, *_words(detail, path, document))
 
 
 def _without_tags(loc: Path) -> Path:
@@ -69,15 +70,16 @@ def _without_tags(loc: Path) -> Path:
     path: list[str | int] = []
     for index, part in enumerate(loc):
         before = loc[:index]
-        tagged = before[-1:] in (("method",), ("learner",)) or (len(before) == 2 and before[0] == "features")
-        tagged = tagged or str(before[-1:]).startswith("('lam")
-        if not (tagged and part in {*METHODS, *LEARNERS, *KINDS, FIXED, BY_RECORDS}):
+        tagged = (len(before) == 2 and before[0] == "features" and part in KINDS) or (
+            str(before[-1:]).startswith("('lam") and part in (FIXED, BY_RECORDS)
+        )
+        if not tagged:
             path.append(part)
     return tuple(path)
 
 
 def _words(  # noqa: PLR0911 - one return per kind of refusal
-    detail: ErrorDetails, loc: Path, path: Path, document: Document
+    detail: ErrorDetails, path: Path, document: Document
 ) -> tuple[str, str]:
     kind, context = detail["type"], detail.get("ctx", {})
     given = detail["input"]
@@ -86,7 +88,7 @@ def _words(  # noqa: PLR0911 - one return per kind of refusal
     if kind == "missing":
         return "It is missing.", f"Add {path[-1]!r}."
     if kind == "extra_forbidden":
-        return f"{path[-1]!r} is not known here.", instead(str(path[-1]), _known(loc))
+        return f"{path[-1]!r} is not known here.", instead(str(path[-1]), _known(path, document))
     if kind in _WANTED:
         return _misread(given, _WANTED[kind], document.written.get(path))
     if kind in _LIMITS:
@@ -129,13 +131,22 @@ def instead(word: str, known: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}? Known are {listed}." if close else f"Known are {listed}."
 
 
-def _known(loc: Path) -> Iterable[str]:
+def _known(path: Path, document: Document) -> Iterable[str]:
     """The keys of the section that holds an unknown one."""
-    holder = loc[-2]
-    models: Mapping[Any, Any] = (
-        LEARNERS if "learner" in loc else {**KINDS, **_SECTIONS, **METHODS, BY_RECORDS: LambdaByRecords}
-    )
-    return list(models[holder].model_fields) if holder in models else ()
+    holder = path[:-1]
+    chosen = document.value(holder)
+    name = chosen.get("name") if isinstance(chosen, Mapping) else None
+    if holder[-1:] == ("learner",):
+        model: Any = LEARNERS.get(str(name))
+    elif holder == ("method",):
+        model = METHODS.get(str(name))
+    elif holder[:1] == ("features",) and isinstance(chosen, Mapping):
+        model = KINDS.get(str(chosen.get("kind")))
+    elif str(holder[-1]).startswith("lam"):
+        model = LambdaByRecords
+    else:
+        model = _SECTIONS.get(str(holder[-1]))
+    return () if model is None else list(model.model_fields)
 
 
 def _short(given: Any) -> str:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from crossward.errors import InvalidImportance, InvalidSetting, WrongShape
+from crossward.learning.combining import LevelOne, MajorityVote, WeightedVote
 from crossward.learning.defaults import Circumstances, Defaults, Party
 from crossward.learning.defaults.encoding import LOSS, kept_columns, starting_offset
 from crossward.learning.encoding import Category, Flag, Number, Schema
-from crossward.learning.stacking import LevelOne, MajorityVote, WeightedVote
 from crossward.privacy import NON_PRIVATE, SeededRandomness
 from crossward.privacy.auc import area_under_curve
 

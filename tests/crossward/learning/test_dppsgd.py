@@ -99,7 +99,7 @@ def test_fit_announces_charges_and_marks(blobs):
     account = Accountant.with_budget(1.0)
     fitted = sgd.fit(X, y, accountant=account, randomness=SeededRandomness(0))
     assert fitted.release.seeded
-    assert fitted.release.settings["sensitivity"] == pytest.approx(2 / (0.05 * 1000))
+    assert fitted.release.sensitivity == pytest.approx(2 / (0.05 * 1000))
     with pytest.raises(BudgetExceeded):
         sgd.fit(X, y, accountant=account)
 

@@ -367,7 +367,7 @@ def test_what_an_unfitted_source_is_told_to_be_replaced_by_works(data):
     with pytest.raises(InvalidSetting, match="its weights_, which"):
         clone(target).fit(X, y)
     clone(target.set_params(prior=source.weights_)).fit(X, y)
-    with pytest.raises(InvalidSetting, match="Release that holds no weights"):
+    with pytest.raises(InvalidSetting, match="ObjectivePerturbation that holds no weights"):
         target.set_params(prior=source.release_).fit(X, y)
 
 

@@ -18,7 +18,7 @@ from crossward.learning.encoding import (
     typical_radius,
     uniform_groups,
 )
-from crossward.learning.plr_fs import PLRFS, groups_of
+from crossward.learning.plr import PLRFS, groups_of
 from crossward.privacy.calibration import check_importance
 
 importances = st.lists(st.one_of(st.just(0.0), st.floats(0, 1e300), st.floats(0, 1)), min_size=1, max_size=40).filter(

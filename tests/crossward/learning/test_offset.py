@@ -53,9 +53,13 @@ def test_it_takes_no_weight_and_no_room():
     assert np.linalg.norm(ball.place(far)) == pytest.approx(1.0)
 
 
-def test_a_release_names_it_only_where_there_is_one():
-    assert "offset" not in PLR(Ball(1.0), 0.1, 1.0).release(100, 3).settings
-    assert PLR(Ball(1.0, offset=OFFSET), 0.1, 1.0).release(100, 3).settings["offset"] == (OFFSET,)
+@pytest.mark.parametrize("offset", [0.0, OFFSET])
+def test_a_release_names_it(offset):
+    ball = Ball(1.0, offset=offset)
+    (group,) = PLR(ball, 0.1, 1.0).release(100, 3).groups
+    assert group.ball.offset == offset
+    for learner in (DPPSGD(ball, 0.1, 1.0), AMP(ball, 1.0, 1e-6)):
+        assert learner.release(100, 3).ball.offset == offset
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ from crossward.errors import (
     WrongShape,
 )
 from crossward.learning.losses import LOGISTIC, Huber
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS, groups_of
+from crossward.learning.plr import PLR, PLRFS, groups_of
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
 from crossward.privacy import NON_PRIVATE, Accountant, SeededRandomness, calibrate
@@ -117,7 +116,7 @@ def test_the_release_describes_itself_before_a_record_is_touched(blobs):
     learner = two_groups(1.0)
     announced = learner.release(len(y), 6)
     assert learner.fit(X, y).release == announced
-    assert announced.settings["epsilon_prime"] == calibrate(1000, 0.99, [0.02] * 2, [0.7, 0.3]).epsilon_prime
+    assert announced.epsilon_prime == calibrate(1000, 0.99, [0.02] * 2, [0.7, 0.3]).epsilon_prime
     assert not announced.seeded
     assert learner.fit(X, y, randomness=SeededRandomness(1)).release == replace(announced, seeded=True)
 
@@ -125,7 +124,8 @@ def test_the_release_describes_itself_before_a_record_is_touched(blobs):
 def test_weights_lie_on_the_announced_grid(blobs):
     X, y = blobs
     split = two_groups(1.0).fit(X, y)
-    for model, grid in zip(split.groups, split.release.settings["grid"], strict=True):
+    assert split.release.grids == tuple(group.grid for group in split.release.groups)
+    for model, grid in zip(split.groups, split.release.grids, strict=True):
         np.testing.assert_array_equal(np.rint(model.weights / grid) * grid, model.weights)
 
 

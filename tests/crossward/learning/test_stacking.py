@@ -5,23 +5,11 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from crossward.errors import InvalidEpsilon, InvalidSetting, TooFewRecords, WrongShape
+from crossward.learning.combining import MARGIN, SHARED, SIGMOID, LevelOne, MajorityVote, Scores, WeightedVote
 from crossward.learning.model import LinearModel
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS, groups_of
+from crossward.learning.plr import PLR, PLRFS, groups_of
 from crossward.learning.records import Ball
-from crossward.learning.stacking import (
-    MARGIN,
-    PSTF,
-    PSTH,
-    PSTS,
-    SHARED,
-    SIGMOID,
-    LevelOne,
-    MajorityVote,
-    Scores,
-    WeightedVote,
-)
-from crossward.learning.stacking.split import given_split, split
+from crossward.learning.stacking import PSTF, PSTH, PSTS, given_split, split
 from crossward.privacy import NON_PRIVATE, Accountant, SeededRandomness
 
 BALLS = (Ball(1.7, 0.7, (0, 1, 2), intercept=0.4), Ball(1.7, 0.3, (3, 4, 5), intercept=0.4))
@@ -77,15 +65,15 @@ def test_the_levels_see_disjoint_records(blobs, monkeypatch):
 
 def test_votes_use_all_records_for_level0(blobs):
     X, y = blobs
-    assert PSTF(level0(1.0), WeightedVote()).release(*X.shape).parts[0].settings["n"] == len(y)
-    assert PSTF(level0(1.0), LevelOne(1.0)).release(*X.shape).parts[0].settings["n"] == 750
+    assert PSTF(level0(1.0), WeightedVote()).release(*X.shape).parts[0].n == len(y)
+    assert PSTF(level0(1.0), LevelOne(1.0)).release(*X.shape).parts[0].n == 750
 
 
 def test_a_split_that_was_fixed_beforehand_is_kept(blobs):
     X, y = blobs
     held = np.arange(len(y)) % 10 == 0
     release = PSTF(level0(1.0), LevelOne(1.0)).fit(X, y, level1=held).release
-    assert [part.settings["n"] for part in release.parts] == [900, 100]
+    assert [part.n for part in release.parts] == [900, 100]
     with pytest.raises(WrongShape):
         given_split(len(y), held[:-1])
     with pytest.raises(TooFewRecords):
@@ -134,7 +122,7 @@ def test_votes_leave_an_offset_out():
 def test_level1_takes_an_offset_and_a_jacobian():
     learner = LevelOne(1.0, offset=-1.0, jacobian="tight", intercept=False).learner(np.full(2, 0.5))
     assert learner.ball.offset == -1.0
-    assert learner.release(100, 2).settings["jacobian"] == "tight"
+    assert learner.release(100, 2).jacobian == "tight"
 
 
 def test_meta_features_fill_the_level1_ball_without_being_cut():
@@ -225,7 +213,7 @@ def test_a_source_with_other_groups_is_refused(blobs):
 def test_pst_s_describes_the_parts_it_cuts():
     learner = PSTS(PLR(Ball(1.0), 0.1, 5.0), 4, LevelOne(5.0))
     for n in (40, 41, 42, 43, 47):
-        told = [part.settings["n"] for part in learner.release(n, 2).parts]
+        told = [part.n for part in learner.release(n, 2).parts]
         held = told.pop()
         assert told == [len(part) for part in np.array_split(np.arange(n - held), 4)]
 

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
+from toys import ToyRelease
 
 from crossward.errors import InvalidSetting, NotFinite, WrongShape
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS, groups_of
+from crossward.learning.combining import source_directly
+from crossward.learning.plr import PLR, PLRFS, groups_of
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
-from crossward.learning.transfer import Direct, SimComb, mixture, source_directly
-from crossward.privacy import NON_PRIVATE, Release
+from crossward.learning.transfer import SimComb, mixture
+from crossward.privacy import NON_PRIVATE
 
 BALL = Ball(2.5, intercept=0.5)
 
@@ -38,19 +39,18 @@ def test_transfer_costs_the_target_its_own_epsilon_only(blobs):
     assert SimComb(PLR(BALL, 0.1, 1.0), source).fit(X, y).release.epsilon == 1.0
 
 
-def test_baselines(blobs):
+def test_the_groups_of_a_source_vote_by_importance_and_cost_the_target_nothing(blobs):
     X, y = blobs
-    assert Direct is PLR
-    source = PLR(BALL, 0.01, 3.0).fit(X, y)
-    assert source_directly(source) is source
     balls = (Ball(1.7, 0.6, (0, 1, 2)), Ball(1.7, 0.4, (3, 4, 5)))
-    voted = source_directly(PLRFS(groups_of(balls, 0.01), 3.0).fit(X, y))
+    source = PLRFS(groups_of(balls, 0.01), 3.0).fit(X, y)
+    voted = source_directly(source)
     assert set(np.round(np.abs(voted.margins(X)), 6)) <= {0.2, 1.0}
+    assert voted.release is source.release
 
 
 def test_mixtures_are_convex_and_by_public_counts():
     def release(n):
-        return Release.of("x", 1.0, {"n": n})
+        return ToyRelease(epsilon=1.0, n=n)
 
     a, b = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     np.testing.assert_allclose(mixture([(a, release(300)), (b, release(100))]), [0.75, 0.25])
@@ -58,7 +58,7 @@ def test_mixtures_are_convex_and_by_public_counts():
     with pytest.raises(InvalidSetting):
         mixture([])
     with pytest.raises(InvalidSetting):
-        mixture([(a, Release.of("x", 1.0, {}))])
+        mixture([(a, ToyRelease(epsilon=1.0))])
     with pytest.raises(InvalidSetting):
         mixture([(a, release(1))], "loudest")
     with pytest.raises(WrongShape):

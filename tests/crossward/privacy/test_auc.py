@@ -15,6 +15,7 @@ from crossward.errors import BudgetExceeded, InvalidEpsilon, NotFinite, TooFewRe
 from crossward.privacy import auc as module
 from crossward.privacy.auc import private_auc, twice_mann_whitney
 from crossward.privacy.filters import NOTHING, Accountant
+from crossward.privacy.mechanisms import NoisyAuc
 from crossward.privacy.noise import Randomness, SeededRandomness, SystemRandomness
 
 
@@ -168,7 +169,5 @@ def test_the_release_tells_public_numbers_only():
     one = private_auc(*a_study(100, 50), 1.0, randomness=SeededRandomness(0), accountant=accountant)
     other = private_auc(*a_study(100, 3, seed=9), 1.0, randomness=SeededRandomness(1))
     assert one.release == other.release == accountant.releases[0]
-    assert one.release.settings == {"n": 100, "pairs_share": 0.8}
-    assert one.release.epsilon == 1.0
-    assert one.release.seeded
+    assert one.release == NoisyAuc(epsilon=1.0, seeded=True, n=100, pairs_share=0.8)
     assert not private_auc(*a_study(100, 50), 1.0, randomness=SystemRandomness()).release.seeded

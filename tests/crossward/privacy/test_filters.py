@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings, stateful
 from hypothesis import strategies as st
 from scipy import stats
+from toys import ToyRelease
 
 from crossward.errors import BudgetExceeded, InvalidEpsilon
 from crossward.privacy.budget import Budget, Cost
@@ -24,7 +25,7 @@ from crossward.privacy.release import Release, parallel, sequential
 
 
 def a_release(epsilon: float, delta: float = 0.0) -> Release:
-    return Release.of("test", epsilon, {}, delta=delta)
+    return ToyRelease(epsilon=epsilon, delta=delta)
 
 
 def guaranteed(rho: Fraction, delta: Fraction) -> Decimal:
@@ -216,7 +217,7 @@ class Charging(stateful.RuleBasedStateMachine):
     def charge_nonsense(self, epsilon: float) -> None:
         before = self.accountant.spent
         with pytest.raises(InvalidEpsilon):
-            self.accountant.charge(Release("test", epsilon))
+            self.accountant.charge(a_release(epsilon))
         assert self.accountant.spent == before
 
     @stateful.invariant()
@@ -250,7 +251,7 @@ def test_a_refused_charge_is_not_listed_and_a_smaller_one_still_passes():
 
 
 def test_a_non_private_release_is_never_charged():
-    twin = Release.non_private("twin", {})
+    twin = a_release(math.inf)
     for release in (twin, parallel("p", a_release(0.1), twin), sequential("s", twin, a_release(0.1))):
         for rule in (BasicFilter(Budget(10**30, 10**18)), ZcdpFilter(Budget(10**30, 10**17))):
             accountant = Accountant(rule)

@@ -6,92 +6,211 @@ import copy
 import json
 import math
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from releases import changes, own_fields, releases, releases_of
+from toys import ToyRelease
 
 from crossward.errors import InvalidEpsilon, InvalidSetting
+from crossward.privacy import mechanisms
 from crossward.privacy.budget import Cost
-from crossward.privacy.release import NEIGHBOURS, Release, parallel, sequential
+from crossward.privacy.mechanisms import (
+    MECHANISMS,
+    ApproximateMinima,
+    BallDescription,
+    ExponentialChoice,
+    GroupDescription,
+    NoisyAuc,
+    NoisyDescent,
+    ObjectivePerturbation,
+    RandomStopping,
+)
+from crossward.privacy.release import NEIGHBOURS, Composing, Composition, Release, parallel, sequential
 from crossward.version import __version__
 
-plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3),
-    max_leaves=3,
-)
-parameters = st.dictionaries(st.text(max_size=3), plain, max_size=3)
-leaves = st.builds(
-    Release.of,
-    st.sampled_from(["a", "b"]),
-    st.floats(0, 10),
-    parameters,
-    delta=st.sampled_from([0.0, 1e-6, 1e-9]),
-    seeded=st.booleans(),
-)
-releases = st.recursive(
-    leaves,
-    lambda inner: st.builds(
-        lambda how, parts: how("composed", *parts),
-        st.sampled_from([parallel, sequential]),
-        st.lists(inner, min_size=1, max_size=3),
-    ),
-    max_leaves=4,
-)
+PROOFS = Path(__file__).parents[3] / "docs" / "proofs"
+
+BALL = BallDescription(q=0.6, radius=2.0, columns=(0, 2), scale=(1.0, 0.5), intercept=0.4, offset=-1.5)
+GROUP = GroupDescription(ball=BALL, dimension=3, lam=0.1, pull="0123456789abcdef", extra=0.02, grid=0.125)
+ONE_BALL = {"n": 50, "ball": BALL, "dimension": 3, "loss": "logistic", "lam": 0.1, "grid": 0.125}
+
+EXAMPLES: dict[str, Release] = {
+    example.name: example
+    for example in (
+        ObjectivePerturbation(
+            epsilon=1.0,
+            n=50,
+            loss="logistic",
+            tolerance=1e-4,
+            jacobian="tight",
+            groups=(GROUP, replace(GROUP, grid=0.25)),
+            epsilon_objective=0.99,
+            epsilon_output=0.01,
+            epsilon_prime=0.9,
+        ),
+        ApproximateMinima(
+            epsilon=1.0, delta=1e-6, tolerance=1e-4, ridge=3.0, sigma_objective=5.0, sigma_output=0.1, **ONE_BALL
+        ),
+        NoisyDescent(
+            epsilon=1.0, weight=1.0, passes=3, batch=5, batches=10, projection=10.0, sensitivity=0.4, **ONE_BALL
+        ),
+        NoisyAuc(epsilon=1.0, n=50, pairs_share=0.8),
+        ExponentialChoice(epsilon=1.0, n=50, candidates=4),
+        RandomStopping(epsilon=2.0, n=50, base_epsilon=1.0, eta=0.0, gamma=0.02, candidates=4),
+    )
+}
+"""A release of each mechanism that says all it can."""
+
+every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+every_example = pytest.mark.parametrize("release", EXAMPLES.values(), ids=EXAMPLES)
+
+NOT_PLAIN = [{1}, {"a": 1}, np.arange(2), np.int64(1), object(), 1j, [1, {2}], b"x", BallDescription]
+NOT_FINITE = [math.nan, math.inf, [1.0, -math.inf]]
 
 
-def of(epsilon: float, delta: float = 0.0, **more: object) -> Release:
-    return Release.of("test", epsilon, more, delta=delta)
+def of(epsilon: float, delta: float = 0.0, n: int = 0) -> ToyRelease:
+    return ToyRelease(epsilon=epsilon, delta=delta, n=n)
 
 
-def test_a_release_cannot_be_changed():
-    release = of(1.0, n=5)
-    for name in ("epsilon", "parameters", "parts", "seeded"):
-        with pytest.raises((FrozenInstanceError, AttributeError)):
+def given_fields(release: Release) -> dict[str, object]:
+    return {item.name: getattr(release, item.name) for item in fields(release)}
+
+
+# -- one class per mechanism ------------------------------------------------------------------------------------------
+def test_every_mechanism_has_a_class_a_name_a_proof_and_an_example():
+    named = {kind for kind in vars(mechanisms).values() if isinstance(kind, type) and issubclass(kind, Release)}
+    named = {kind for kind in named if kind.name} - {mechanisms.NothingPrivate}
+    assert set(MECHANISMS.values()) == named
+    assert set(MECHANISMS) == set(EXAMPLES)
+    for name, mechanism in MECHANISMS.items():
+        assert mechanism.name == name == EXAMPLES[name].mechanism
+        assert type(EXAMPLES[name]) is mechanism
+        assert (PROOFS / mechanism.proof).is_file()
+
+
+def test_what_is_private_for_nobody_is_no_mechanism_that_a_reader_may_meet():
+    assert mechanisms.NothingPrivate.name not in MECHANISMS
+    assert not mechanisms.NothingPrivate(epsilon=math.inf).private
+
+
+@every_example
+def test_a_release_says_how_many_records_it_was_made_from(release):
+    assert release.records == release.n == 50
+    assert of(1.0).records is None
+
+
+def test_a_release_says_the_grids_of_its_weights():
+    grids = {"objective-perturbation": (0.125, 0.25), "amp": (0.125,), "dppsgd": (0.125,)}
+    assert {name: release.grids for name, release in EXAMPLES.items() if release.grids} == grids
+    twin = replace(EXAMPLES["objective-perturbation"], groups=(replace(GROUP, grid=None),))
+    assert twin.grids == replace(EXAMPLES["amp"], grid=None).grids == ()
+
+
+def test_a_composition_has_the_records_and_grids_of_its_parts():
+    parts = [EXAMPLES["objective-perturbation"], replace(EXAMPLES["amp"], n=70), EXAMPLES["private-auc"]]
+    assert parallel("p", *parts).records == 170
+    assert sequential("s", *parts).records == 70
+    assert parallel("p", *parts).grids == sequential("s", *parts).grids == (0.125, 0.25, 0.125)
+    assert parallel("p", *parts, of(1.0)).records is None
+    assert parallel("p", *parts).parts == tuple(parts)
+    assert EXAMPLES["amp"].parts == ()
+
+
+# -- a value ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("release", [*EXAMPLES.values(), parallel("p", *EXAMPLES.values())])
+def test_a_release_cannot_be_changed(release):
+    for name in [*given_fields(release), "mechanism", "name", "cost", "records", "grids", "parts"]:
+        with pytest.raises((FrozenInstanceError, AttributeError, TypeError)):
             setattr(release, name, 0)
+        with pytest.raises((FrozenInstanceError, AttributeError, TypeError)):
+            delattr(release, name)
     with pytest.raises((AttributeError, TypeError)):
         release.note = "a new attribute"
-    release.settings["n"] = 6
-    assert release.settings == {"n": 5}
-
-
-def test_what_was_given_may_change_and_the_release_does_not():
-    values, inner = {"lambda": [0.1, 0.2]}, [[1], [2]]
-    release = Release.of("test", 1.0, values | {"nested": inner})
     before = release.canonical()
-    values["lambda"].append(0.3)
-    inner[0].append(9)
+    release.describe().clear()
+    release.describe().get("parameters", {}).clear()
     assert release.canonical() == before
-    assert release.settings["nested"] == ((1,), (2,))
 
 
-@settings(max_examples=40)
-@given(releases)
+@pytest.mark.parametrize("description", [BALL, GROUP], ids=["ball", "group"])
+def test_what_a_release_holds_cannot_be_changed(description):
+    for item in fields(description):
+        with pytest.raises(FrozenInstanceError):
+            setattr(description, item.name, 0)
+    with pytest.raises((AttributeError, TypeError)):
+        description.note = "a new attribute"
+
+
+@pytest.mark.parametrize("release", [*EXAMPLES.values(), of(1.0), parallel("p", of(1.0))])
+def test_a_release_has_the_fields_of_its_class_and_no_others(release):
+    told = given_fields(release)
+    assert type(release)(**told) == release
+    with pytest.raises(TypeError):
+        type(release)(**told, note="a new field")
+    with pytest.raises(TypeError):
+        replace(release, note="a new field")
+    with pytest.raises(TypeError):
+        type(release)(*told.values())
+    with pytest.raises(TypeError):
+        type(release)(**{name: value for name, value in told.items() if name != "epsilon"})
+    for old in ("settings", "parameters", "of", "non_private"):
+        assert not hasattr(release, old)
+
+
+def test_lists_that_were_given_may_change_and_the_release_does_not():
+    groups = [GROUP]
+    release = replace(EXAMPLES["objective-perturbation"], groups=groups)
+    before = release.canonical()
+    groups.append(GROUP)
+    assert release.canonical() == before
+    assert release.groups == (GROUP,)
+
+
+@pytest.mark.parametrize("release", [*EXAMPLES.values(), of(1.0)])
+@settings(max_examples=10)
+@given(seed=st.randoms(use_true_random=False))
+def test_the_order_in_which_fields_are_given_does_not_matter(release, seed):
+    names = list(given_fields(release))
+    seed.shuffle(names)
+    shuffled = type(release)(**{name: getattr(release, name) for name in names})
+    assert shuffled == release
+    assert shuffled.canonical() == release.canonical()
+
+
+@settings(max_examples=60)
+@given(releases())
 def test_a_release_is_a_key_and_travels(release):
     for twin in (pickle.loads(pickle.dumps(release)), copy.deepcopy(release), replace(release)):
         assert twin == release
+        assert type(twin) is type(release)
         assert hash(twin) == hash(release)
         assert twin.canonical() == release.canonical()
         assert twin.cost == release.cost
     assert {release: 1}[copy.deepcopy(release)] == 1
 
 
-@given(values=parameters, seed=st.randoms(use_true_random=False))
-def test_the_order_of_parameters_does_not_matter(values, seed):
-    names = list(values)
-    seed.shuffle(names)
-    shuffled = {name: values[name] for name in names}
-    assert Release.of("m", 1.0, shuffled) == Release.of("m", 1.0, values)
-    assert Release.of("m", 1.0, shuffled).canonical() == Release.of("m", 1.0, values).canonical()
+def test_releases_of_different_mechanisms_differ_even_where_their_numbers_agree():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Other(ToyRelease):
+        pass
+
+    assert Other(epsilon=1.0, n=5) != of(1.0, n=5)
+    assert parallel("c", of(1.0)) != sequential("c", of(1.0))
+    assert parallel("c", of(1.0)).canonical() != sequential("c", of(1.0)).canonical()
 
 
-@settings(max_examples=40)
-@given(releases)
+# -- its bytes --------------------------------------------------------------------------------------------------------
+@settings(max_examples=60)
+@given(releases())
 def test_the_canonical_bytes_are_the_description(release):
     described = json.loads(release.canonical())
+    assert described == release.describe()
+    assert described["mechanism"] == release.mechanism
     assert described["epsilon"] == release.epsilon
     assert described["version"] == __version__
     assert described["neighbours"] == NEIGHBOURS
@@ -99,45 +218,105 @@ def test_the_canonical_bytes_are_the_description(release):
     assert release.canonical() == json.dumps(described, sort_keys=True, separators=(",", ":")).encode()
 
 
+@every_mechanism
+@settings(max_examples=10)
+@given(data=st.data())
+def test_the_description_of_a_mechanism_names_all_its_fields(mechanism, data):
+    described = data.draw(releases_of(mechanism)).describe()
+    assert list(described["parameters"]) == own_fields(mechanism)
+    assert set(described) == {"mechanism", "epsilon", "delta", "neighbours", "seeded", "version", "parameters"}
+    assert described["mechanism"] == mechanism.name
+
+
 def test_the_canonical_bytes_are_these():
-    release = Release.of("m", 0.5, {"b": 1, "a": (True, None)}, delta=1e-6)
-    assert release.canonical() == (
-        b'{"delta":1e-06,"epsilon":0.5,"mechanism":"m","neighbours":"replace-one-record",'
-        b'"parameters":{"a":[true,null],"b":1},"seeded":false,"version":"%b"}' % __version__.encode()
+    assert of(0.5, 1e-6, 3).canonical() == (
+        b'{"delta":1e-06,"epsilon":0.5,"mechanism":"toy","neighbours":"replace-one-record",'
+        b'"parameters":{"n":3},"seeded":false,"version":"%b"}' % __version__.encode()
+    )
+
+
+def test_the_canonical_bytes_of_what_a_release_holds_are_these():
+    release = replace(EXAMPLES["objective-perturbation"], groups=(replace(GROUP, pull=None),))
+    assert (
+        b'"groups":[{"ball":{"columns":[0,2],"intercept":0.4,"offset":-1.5,"q":0.6,"radius":2.0,"scale":[1.0,0.5]},'
+        b'"dimension":3,"extra":0.02,"grid":0.125,"lam":0.1,"pull":null}]'
+    ) in release.canonical()
+
+
+def test_the_canonical_bytes_of_a_composition_are_these():
+    part = of(0.5, n=3)
+    assert parallel("PST-F", part).canonical() == (
+        b'{"composition":"parallel","delta":0.0,"epsilon":0.5,"mechanism":"PST-F","neighbours":"replace-one-record",'
+        b'"parts":[%b],"seeded":false,"version":"%b"}' % (part.canonical(), __version__.encode())
     )
 
 
 def test_a_whole_epsilon_has_the_bytes_of_its_float():
-    assert Release.of("m", 1, {}) == Release.of("m", 1.0, {})
-    assert Release.of("m", 1, {}).canonical() == Release.of("m", 1.0, {}).canonical()
-    assert Release.of("m", 1.0, {}, delta=0).canonical() == Release.of("m", 1.0, {}).canonical()
+    assert of(1) == of(1.0)
+    assert of(1).canonical() == of(1.0).canonical()
+    assert of(1.0, 0).canonical() == of(1.0).canonical()
 
 
-@pytest.mark.parametrize("change", ["mechanism", "epsilon", "delta", "parameters", "seeded", "neighbours", "version"])
-def test_any_change_changes_the_bytes(change):
-    release = of(1.0, n=5)
-    other = {
-        "mechanism": "other",
-        "epsilon": 2.0,
-        "delta": 0.1,
-        "parameters": (("n", 6),),
-        "seeded": True,
-        "neighbours": "add-or-remove",
-        "version": "0",
-    }
-    assert replace(release, **{change: other[change]}).canonical() != release.canonical()
+@every_mechanism
+@settings(max_examples=15)
+@given(data=st.data())
+def test_any_change_of_any_field_changes_the_bytes(mechanism, data):
+    release = data.draw(releases_of(mechanism))
+    others = list(changes(release, mechanism))
+    assert len(others) >= len(fields(mechanism))
+    told = {release.canonical(), *(other.canonical() for other in others)}
+    assert release.canonical() not in {other.canonical() for other in others}
+    assert len(told) >= 1 + len(set(others))
 
 
-@pytest.mark.parametrize("value", [{1}, {"a": 1}, np.arange(2), np.int64(1), object(), 1j, [1, {2}], b"x"])
-def test_a_release_describes_itself_with_plain_values(value):
-    with pytest.raises(InvalidSetting, match="plain values"):
-        of(1.0, bad=value)
+def test_any_change_of_a_composition_changes_the_bytes():
+    release = parallel("p", of(1.0, n=5), of(1.0, n=6))
+    others = [
+        parallel("q", *release.parts),
+        parallel("p", *release.parts[:1]),
+        parallel("p", *release.parts[::-1]),
+        parallel("p", of(1.0, n=5), of(1.0, n=7)),
+        parallel("p", of(1.0, n=5), of(1.5, n=6)),
+        parallel("p", parallel("p", *release.parts)),
+        sequential("p", *release.parts),
+        release.with_seed_mark(True),
+        replace(release, seeded=True),
+        replace(release, neighbours="add-or-remove"),
+        replace(release, version="0"),
+    ]
+    assert len({release.canonical(), *(other.canonical() for other in others)}) == 1 + len(others)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, [1.0, -math.inf]])
-def test_numbers_that_json_cannot_write_are_refused_when_made(value):
-    with pytest.raises(InvalidSetting):
-        of(1.0, bad=value)
+# -- plain and finite -------------------------------------------------------------------------------------------------
+@every_example
+@pytest.mark.parametrize("value", NOT_PLAIN)
+def test_a_release_describes_itself_with_plain_values(release, value):
+    for name in own_fields(type(release)):
+        with pytest.raises(InvalidSetting, match="plain values"):
+            replace(release, **{name: value})
+
+
+@every_example
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_numbers_that_json_cannot_write_are_refused_when_made(release, value):
+    for name in own_fields(type(release)):
+        with pytest.raises(InvalidSetting, match="finite"):
+            replace(release, **{name: value})
+
+
+@pytest.mark.parametrize("value", NOT_PLAIN + NOT_FINITE)
+def test_what_a_release_holds_is_plain_and_finite_too(value):
+    grouped = EXAMPLES["objective-perturbation"]
+    for name in (item.name for item in fields(GroupDescription)):
+        with pytest.raises(InvalidSetting):
+            replace(grouped, groups=(GROUP, replace(GROUP, **{name: value})))
+    for name in (item.name for item in fields(BallDescription)):
+        ball = replace(BALL, **{name: value})
+        for release in (EXAMPLES["amp"], EXAMPLES["dppsgd"]):
+            with pytest.raises(InvalidSetting):
+                replace(release, ball=ball)
+        with pytest.raises(InvalidSetting):
+            replace(grouped, groups=(replace(GROUP, ball=ball),))
 
 
 # -- cost -------------------------------------------------------------------------------------------------------------
@@ -163,8 +342,8 @@ def test_nested_compositions():
     assert parallel("p", sequential("s", outer, outer), inner).cost == Cost(600_000_000)
 
 
-@settings(max_examples=40)
-@given(releases)
+@settings(max_examples=60)
+@given(releases())
 def test_the_cost_is_never_below_the_epsilon_that_is_told(release):
     assert release.cost.nano_epsilon >= release.epsilon * 1e9 * (1 - 1e-9)
     assert release.cost.atto_delta >= release.delta * 1e18 * (1 - 1e-9)
@@ -174,14 +353,19 @@ def test_parts_are_rounded_up_one_by_one():
     assert sequential("s", *[of(1e-12)] * 5).cost == Cost(5)
 
 
-def test_parts_of_unknown_composition_pay_for_all():
-    assert Release("made by hand", 0.7, parts=(of(0.3), of(0.4))).cost == Cost(700_000_000)
+def test_parts_whose_composition_is_not_told_are_no_release():
+    with pytest.raises(TypeError, match="how"):
+        Composition(epsilon=0.7, method="made by hand", members=(of(0.3), of(0.4)))
 
 
-@pytest.mark.parametrize("how", ["parallel", "sequential", None])
+@pytest.mark.parametrize("how", Composing)
 def test_a_claim_that_its_parts_do_not_add_up_to_is_refused(how):
     with pytest.raises(InvalidSetting, match="parts"):
-        Release("made by hand", 0.001, composition=how, parts=(of(0.3),))
+        Composition(epsilon=0.001, method="made by hand", how=how, members=(of(0.3),))
+    with pytest.raises(InvalidSetting, match="parts"):
+        Composition(epsilon=0.3, delta=1e-9, method="made by hand", how=how, members=(of(0.3),))
+    with pytest.raises(InvalidSetting, match="parts"):
+        replace(parallel("p", of(0.3), of(0.4)), how=how, members=(of(0.5), of(0.6)))
 
 
 @pytest.mark.parametrize("how", [parallel, sequential])
@@ -205,22 +389,33 @@ def test_what_is_no_delta_has_no_cost(delta):
 
 
 # -- marks ------------------------------------------------------------------------------------------------------------
-def test_a_non_private_twin_says_so():
-    twin = Release.non_private("twin", {"n": 3})
+@every_example
+def test_a_non_private_twin_says_so(release):
+    twin = replace(release, epsilon=math.inf)
     assert not twin.private
     assert twin.describe()["epsilon"] is None
     assert json.loads(twin.canonical())["epsilon"] is None
     assert not parallel("p", of(1.0), twin).private
     assert not sequential("s", twin, of(1.0)).private
+    with pytest.raises(InvalidEpsilon, match=f"{release.name} is non-private"):
+        _ = twin.cost
 
 
 def test_one_seeded_part_marks_the_whole():
-    seeded = Release.of("m", 1.0, {}, seeded=True)
+    seeded = replace(of(1.0), seeded=True)
     for how in (parallel, sequential):
         assert how("c", of(1.0), seeded).seeded
         assert how("outer", of(1.0), how("c", of(1.0), seeded)).seeded
         assert not how("c", of(1.0), of(1.0)).seeded
     assert json.loads(parallel("c", seeded).canonical())["seeded"] is True
+
+
+@every_example
+def test_a_mark_never_comes_off_and_changes_nothing_else(release):
+    marked = release.with_seed_mark(True)
+    assert marked == replace(release, seeded=True)
+    assert marked.with_seed_mark(False) == marked.with_seed_mark(True) == marked
+    assert release.with_seed_mark(False) == release
 
 
 def test_the_mark_reaches_every_part():

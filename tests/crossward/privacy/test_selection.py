@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from toys import ToyRelease
 
 from crossward.errors import BudgetExceeded, InvalidEpsilon, InvalidSetting, TooFewRecords, WrongShape
 from crossward.privacy.budget import nano_epsilon
 from crossward.privacy.filters import NOTHING, Accountant
+from crossward.privacy.mechanisms import RandomStopping
 from crossward.privacy.noise import Randomness, SeededRandomness, SystemRandomness
-from crossward.privacy.release import Release
 from crossward.privacy.selection import (
     NumberOfTries,
     choose_by_chunks,
@@ -61,10 +62,10 @@ class Candidate:
     asked: list[int] = field(default_factory=list)
     watch: object = None
 
-    def release(self, n: int, features: int) -> Release:
+    def release(self, n: int, features: int) -> ToyRelease:
         assert features == 2
         self.asked.append(n)
-        return Release.of("fake", self.epsilon, {"n": n}, delta=self.delta)
+        return ToyRelease(epsilon=self.epsilon, delta=self.delta, n=n)
 
     def train(self, X: np.ndarray, y: np.ndarray, randomness: Randomness) -> Model:
         assert len(X) == len(y)
@@ -217,7 +218,7 @@ def test_choosing_by_chunks_costs_epsilon_once():
     assert choice.release.epsilon == 1.0
     assert accountant.left == 0
     assert accountant.releases == (choice.release,)
-    assert [part.mechanism for part in choice.release.parts] == ["fake"] * 3 + ["exponential-mechanism"]
+    assert [part.mechanism for part in choice.release.parts] == ["toy"] * 3 + ["exponential-mechanism"]
     assert choice.release.seeded
     assert all(part.seeded for part in choice.release.parts)
 
@@ -282,7 +283,10 @@ def test_the_number_of_tries_is_never_told():
     assert len(releases) == 1
     assert fields == {("candidate", "model", "release")}
     (release,) = releases
-    assert set(release.settings) == {"base_epsilon", "eta", "gamma", "candidates", "n"}
+    gamma = NumberOfTries.expecting(10.0, 0.0).gamma
+    assert release == RandomStopping(
+        epsilon=2.0, seeded=True, n=40, base_epsilon=1.0, eta=0.0, gamma=gamma, candidates=1
+    )
 
 
 def test_the_tries_follow_their_law_and_candidates_are_drawn_evenly():

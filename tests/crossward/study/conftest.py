@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from crossward.privacy.noise import SeededRandomness
-from crossward.study import study_for
-from crossward.study.learners import cells_for, train_source
+from crossward.protocol.constants import Role
+from crossward.study import study_for, work
 from crossward_lab.simulate.hospitals import Federation
 
 METHODS = {
@@ -62,14 +62,15 @@ def sources_of():
 
     def train(study, federation, randomness):
         hospitals = [federation.main, federation.branches[0]][: len(study.sources)]
-        return [train_source(study, *_training_rows(study, "source", h)[:2], randomness) for h in hospitals]
+        rows = [_training_rows(study, Role.SOURCE, hospital) for hospital in hospitals]
+        return [work.train(study, Role.SOURCE, *each, randomness=randomness) for each in rows]
 
     return train
 
 
 def _labelled(study, role, n):
     """The level of each of n rows, dealt to cells in turn; rows of the holdout are marked as such."""
-    home = {cell: level for level, cells in cells_for(study, role).items() for cell in cells}
+    home = {cell: level for level, cells in work.levels(study, role).items() for cell in cells}
     return np.array([home.get(row % 20, "unused") for row in range(n)])
 
 

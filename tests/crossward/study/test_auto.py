@@ -10,9 +10,11 @@ import yaml
 from crossward.errors import InvalidMessage, StudyInvalid
 from crossward.learning.defaults import Circumstances, Defaults, Party
 from crossward.privacy.noise import SeededRandomness
+from crossward.protocol.constants import Role
 from crossward.protocol.messages import ModelMessage
 from crossward.study import Study, example, study_for
-from crossward.study.learners import cost, source_learner, target_learner, train_source, train_target
+from crossward.study.wire import check_message, to_message, to_model
+from crossward.study.work import announce, train
 from crossward_lab.simulate.hospitals import Federation
 
 COUNTS = {"main": 12_702, "branch-1": 4_334, "branch-2": 2_327}
@@ -88,9 +90,13 @@ def test_the_frozen_learners_are_those_of_the_rules(hospitals, epsilon):
     assert got.pull.centre(dimension) == pytest.approx(wanted.pull.centre(dimension), rel=1e-3)
     released = [replace(got, epsilon=epsilon).fit(*_some(features), randomness=SeededRandomness(1))]
     for party in targets:
-        learner = target_learner(study, released, party.records)
+        learner = study.method.target_work(study.terms, party.records, released).learner
         assert learner.lam == pytest.approx(rules.lambda_pulled(party), rel=2e-3)
         assert learner.loss == wanted.loss
+
+
+def source_learner(study, n):
+    return study.method.source_work(study.terms, n).learner
 
 
 def _some(features, n=300):
@@ -104,18 +110,20 @@ def test_parties_train_what_auto_chose_and_others_can_check_it(hospitals):
     study = auto_study(hospitals.schema, targets=["branch-1"], records=counts, epsilon=2.0)
     assert study.encoding.start is not None
     X, y = hospitals.main.encode(study.schema)
-    source = train_source(study, X, y, SeededRandomness(2))
-    announced = cost(study, "source", {"level0": len(y)})
+    source = train(study, Role.SOURCE, X, y, ["level0"] * len(y), randomness=SeededRandomness(2))
+    announced = announce(study, Role.SOURCE, {"level0": len(y)})
     assert source.release == announced.with_seed_mark(True)
-    sent = ModelMessage.of(study, source, "main")
+    sent = to_message(study, source, "main")
     X, y = hospitals.branches[0].encode(study.schema)
-    target = train_target(study, [sent.to_model(study)], X, y, ["level0"] * len(y), SeededRandomness(3))
-    received = ModelMessage.from_json(ModelMessage.of(study, target, "branch-1", [sent]).canonical())
-    received.check_against(study, allow_seeded=True)
-    assert np.array_equal(received.to_model(study).margins(X), target.margins(X))
-    other = received.model_copy(update={"groups": (received.groups[0].model_copy(update={"offset": 0.5}),)})
-    with pytest.raises(InvalidMessage, match="radius, scale or intercept"):
-        other.check_against(study, allow_seeded=True)
+    models = [to_model(study, sent)]
+    target = train(study, Role.TARGET, X, y, ["level0"] * len(y), models, SeededRandomness(3))
+    received = ModelMessage.from_json(to_message(study, target, "branch-1", [sent]).canonical())
+    check_message(study, received, allow_seeded=True)
+    assert np.array_equal(to_model(study, received).margins(X), target.margins(X))
+    described = json.loads(json.dumps(received.release))
+    described["parameters"]["groups"][0]["ball"]["offset"] = 0.5
+    with pytest.raises(InvalidMessage, match="not the one that the study leads to"):
+        check_message(study, received.model_copy(update={"release": described}), allow_seeded=True)
 
 
 def test_declared_directions_are_where_a_source_starts(hospitals):

@@ -3,7 +3,8 @@
 import pytest
 
 from crossward.errors import InvalidMessage, StudyInvalid
-from crossward.protocol.messages import HeartbeatMessage, Receipt
+from crossward.protocol.messages import Receipt
+from crossward.protocol.tasks import HeartbeatMessage
 from crossward.study import Study, example
 
 HUGE = "1" + "0" * 400
@@ -19,8 +20,9 @@ def test_counts_in_messages_are_bounded():
     assert HeartbeatMessage.from_data({"version": 1, "task": "x", "progress": 0, "attempt": 2**53})
     with pytest.raises(InvalidMessage, match="attempt"):
         HeartbeatMessage.from_data({"version": 1, "task": "x", "progress": 0, "attempt": 10**400})
+    head = {"sequence": 2**53 + 1, "hash": "0" * 64}
     with pytest.raises(InvalidMessage, match="sequence"):
-        Receipt.from_data({"version": 1, "head": {"sequence": 2**53 + 1}})
+        Receipt.from_data({"version": 1, "task": "x", "release": None, "head": head, "time": "2026-01-02T03:04:05Z"})
 
 
 def test_a_file_of_too_many_values_is_refused_at_once():

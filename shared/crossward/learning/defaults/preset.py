@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from crossward.learning.amp import AMP
+from crossward.learning.combining import SHARED, LevelOne, MajorityVote, WeightedVote
 from crossward.learning.defaults.circumstances import Circumstances, Party
 from crossward.learning.defaults.encoding import (
     LOSS,
@@ -21,11 +22,10 @@ from crossward.learning.defaults.priors import directed_weights
 from crossward.learning.defaults.strength import lambda_alone, lambda_level1, lambda_pulled
 from crossward.learning.dppsgd import DPPSGD
 from crossward.learning.model import ReleasedModel, SplitModel
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS, Group
+from crossward.learning.plr import PLR, PLRFS, Group
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
-from crossward.learning.stacking import PSTF, PSTH, PSTS, SHARED, LevelOne, MajorityVote, WeightedVote
+from crossward.learning.stacking import PSTF, PSTH, PSTS
 from crossward.learning.transfer import SimComb
 from crossward.privacy.calibration import Jacobian
 from crossward.privacy.noise import Array

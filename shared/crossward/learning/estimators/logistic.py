@@ -17,7 +17,7 @@ from crossward.learning.model import ReleasedModel
 from crossward.learning.plr import PLR
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
-from crossward.learning.transfer.simcomb import SimComb
+from crossward.learning.transfer import SimComb
 from crossward.privacy.budget import Epsilon
 from crossward.privacy.filters import Accountant
 from crossward.privacy.noise import Array

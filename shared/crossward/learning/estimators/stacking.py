@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crossward.errors import InvalidSetting, TooFewRecords
+from crossward.learning.combining import LevelOne, MajorityVote, Scores, StackedModel, WeightedVote
 from crossward.learning.encoding.groups import NormShare, importance_groups, uniform_groups
 from crossward.learning.estimators.base import Bounds, PrivateClassifier, one_per_feature, released
 from crossward.learning.model import SplitModel
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS, groups_of
+from crossward.learning.plr import PLR, PLRFS, groups_of
 from crossward.learning.records import Ball
-from crossward.learning.stacking import PSTF, PSTH, PSTS, LevelOne, MajorityVote, Scores, StackedModel, WeightedVote
-from crossward.learning.stacking.pst_h import Mix, check_mix
-from crossward.learning.stacking.split import LEVEL1_SHARE
+from crossward.learning.stacking import LEVEL1_SHARE, PSTF, PSTH, PSTS, Mix, check_mix
 from crossward.privacy.budget import Epsilon
 from crossward.privacy.calibration import check_lambda
 from crossward.privacy.filters import Accountant

@@ -1,0 +1,167 @@
+"""What a study asks of a party: which cells, at what cost, and the training itself. The same for every method.
+
+A site fetches its rows by level and calls `train`; it has charged `announce` already, and gets back the very release
+that was announced, marked if the randomness was seeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crossward.errors import InvalidSetting, TooFewRecords, WrongShape
+from crossward.learning.checks import check_matrix
+from crossward.learning.combining import StackedModel, source_directly
+from crossward.learning.model import Contributions, Model, SplitModel
+from crossward.methods.base import HOLDOUT, Counts, Levels, SourceModel, Sources, single_models
+from crossward.privacy.noise import SYSTEM, Array, Randomness
+from crossward.privacy.release import Release
+from crossward.protocol.constants import Role, TaskKind
+from crossward.study.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedModel:
+    """A party's model. `release` describes what may leave the site; None: nothing may, or nothing was trained.
+
+    `n` counts the rows it was trained on, `learned_from` the released models it was pulled to or made of.
+    """
+
+    kind: TaskKind
+    model: Any
+    release: Release | None
+    n: int
+    learned_from: int = 0
+
+    @property
+    def usable(self) -> Model:
+        """A model that scores records: groups that nobody combined vote by importance."""
+        return usable(self.model)
+
+    def margins(self, X: NDArray[np.floating]) -> Array:
+        """One score per encoded record, above 0 for the positive class."""
+        return self.usable.margins(X)
+
+    def scores(self, X: NDArray[np.floating]) -> Array:
+        """The probability of the positive class."""
+        return self.usable.scores(X)
+
+    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+        """What adds up to the margins."""
+        return self.usable.contributions(X)
+
+
+def usable(model: Any) -> Model:
+    """A model that scores records: groups that nobody combined vote by importance."""
+    scoring: Model | StackedModel = source_directly(model) if isinstance(model, SplitModel) else model
+    return scoring
+
+
+def levels(study: Study, role: Role) -> Levels:
+    """The cells of each level, the holdout among them."""
+    return study.method.levels(role, study.cells.counts)
+
+
+def charged_cells(study: Study, role: Role) -> tuple[int, ...]:
+    """The cells whose budget a release of this role is charged to; none where nothing is released."""
+    return study.method.charged_cells(role, study.cells.counts)
+
+
+def trained_levels(study: Study, role: Role) -> tuple[str, ...]:
+    """The levels that a role trains on: never the holdout."""
+    return tuple(level for level in levels(study, role) if level != HOLDOUT)
+
+
+def announce(study: Study, role: Role, counts: Counts, sources: Sources | None = None) -> Release | None:
+    """What a role will release from so many rows per level; None where nothing leaves and nothing is charged.
+
+    Given the `sources`' models this is the very description that training returns. For planning, before there are
+    any, their number is enough (by default all of the study's): the description then names no pull.
+    """
+    method, terms = study.method, study.terms
+    if role is Role.TARGET and not method.pays(role):
+        return None
+    wanted = trained_levels(study, role)
+    if sorted(counts) != sorted(wanted):
+        raise InvalidSetting(f"Records are counted for {sorted(counts)}.", f"Count them for {', '.join(wanted)}.")
+    if empty := [level for level, count in counts.items() if count < 1]:
+        raise TooFewRecords(f"There are no records for {', '.join(empty)}.", "Bring more records.")
+    known = len(study.sources) if sources is None else sources
+    if role is Role.TARGET and not isinstance(known, int):
+        _check_sources(study, known)
+    work = method.work(role, terms, sum(counts.values()), known)
+    return work.release({level: counts[level] for level in wanted}, terms.features)
+
+
+def train(
+    study: Study,
+    role: Role,
+    X: NDArray[np.floating],
+    y: NDArray[np.floating],
+    level: NDArray[np.str_] | Sequence[str],
+    sources: Sequence[SourceModel] = (),
+    randomness: Randomness = SYSTEM,
+) -> TrainedModel:
+    """A role's model, from encoded rows, each labelled with its level; rows of the holdout are refused.
+
+    Where a target trains nothing the rows are not looked at.
+    """
+    kind, terms = TaskKind.of(role), study.terms
+    if role is Role.TARGET:
+        _check_sources(study, sources)
+    work = study.method.work(role, terms, len(X), sources)
+    if work.ready is not None:
+        return TrainedModel(kind, work.ready, None, 0, len(sources))
+    X = check_matrix(X, terms.features)
+    rows = _rows(trained_levels(study, role), level, len(X))
+    announced = announce(study, role, {name: len(index) for name, index in rows.items()}, sources)
+    model = work.train(X, y, rows, randomness)
+    if announced is None:
+        return TrainedModel(kind, model, None, len(X), len(sources))
+    if announced.with_seed_mark(randomness.seeded) != model.release:
+        raise InvalidSetting("The release is not the one that was announced and charged.", "Do not publish it.")
+    return TrainedModel(kind, model, model.release, len(X), len(sources))
+
+
+def aggregate(study: Study, sources: Sequence[SourceModel], X: NDArray[np.floating], y: Array) -> TrainedModel:
+    """The coordinator's one model of all sources', from the public set (X, y)."""
+    if not study.quorum.sources <= len(sources) <= len(study.sources):
+        raise InvalidSetting(f"{len(sources)} released models are not a quorum.", "Wait for more sources.")
+    model = study.method.aggregate(single_models(sources), check_matrix(X, study.terms.features), y)
+    return TrainedModel(TaskKind.AGGREGATE, model, model.release, 0, len(sources))
+
+
+def _check_sources(study: Study, sources: Sequence[SourceModel]) -> None:
+    """Enough of them: a coordinator that withholds releases cannot make a target start below the quorum."""
+    low, high = inputs_wanted(study, TaskKind.TRAIN_TARGET)
+    if not low <= len(sources) <= high:
+        wanted = f"{low}" if low == high else f"{low} to {high}"
+        raise InvalidSetting(
+            f"{study.method.name} learns from {wanted} released models here, and {len(sources)} were given.",
+            "Pass what the study's sources released.",
+        )
+
+
+def inputs_wanted(study: Study, kind: TaskKind) -> tuple[int, int]:
+    """How many releases a task learns from, at least and at most."""
+    if kind is TaskKind.TRAIN_SOURCE or not study.method.has_sources:
+        return 0, 0
+    if kind is TaskKind.TRAIN_TARGET and study.method.aggregates:
+        return 1, 1
+    return study.quorum.sources, len(study.sources)
+
+
+def _rows(names: Sequence[str], level: NDArray[np.str_] | Sequence[str], n: int) -> dict[str, NDArray[np.intp]]:
+    """The rows of each level, in the study's order."""
+    labels = np.asarray(level)
+    if labels.shape != (n,):
+        raise WrongShape(f"There are {n} records and {labels.shape} levels.", "Give one level per record.")
+    if strange := sorted(set(labels.tolist()) - set(names)):
+        raise InvalidSetting(
+            f"Rows are labelled {', '.join(map(str, strange))}.", f"This study trains on {', '.join(names)} only."
+        )
+    return {name: np.flatnonzero(labels == name) for name in names}
