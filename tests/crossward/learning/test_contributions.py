@@ -432,6 +432,13 @@ def test_the_levels_of_a_category_are_one_part():
     np.testing.assert_allclose(joined.values.sum(axis=1), model.margins(X))
 
 
+@pytest.mark.xfail(reason="Contributions.by_owner joins by name alone")
+def test_a_feature_with_the_name_of_another_part_stays_apart_from_it():
+    model = LinearModel(Ball(2.0, intercept=0.5), np.array([1.0, 2.0, 3.0]), 2)
+    joined = model.contributions(np.ones((1, 2))).by_owner([BASE, "age"])
+    assert joined.parts == (Part(BASE, (0,)), Part("age", (1,)), Part(BASE))
+
+
 def test_partners_of_an_ensemble_have_no_owner_and_stay_as_they_are():
     partner = ReleasedModel(LinearModel(Ball(1.0), np.array([2.0]), 1), RELEASE)
     explained = BoostedModel((partner, partner), Bent(np.ones(2), 1.0, 1.0, 0.5)).contributions(np.ones((3, 1)))

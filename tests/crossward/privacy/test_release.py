@@ -98,6 +98,12 @@ def test_what_is_private_for_nobody_is_no_mechanism_that_a_reader_may_meet():
     assert not mechanisms.NothingPrivate(epsilon=math.inf).private
 
 
+@pytest.mark.xfail(reason="NothingPrivate takes any epsilon")
+def test_what_is_private_for_nobody_cannot_claim_an_epsilon():
+    with pytest.raises((InvalidSetting, InvalidEpsilon, TypeError)):
+        _ = mechanisms.NothingPrivate(epsilon=1.0).cost
+
+
 @every_example
 def test_a_release_says_how_many_records_it_was_made_from(release):
     assert release.records == release.n == 50
@@ -169,6 +175,29 @@ def test_lists_that_were_given_may_change_and_the_release_does_not():
     groups.append(GROUP)
     assert release.canonical() == before
     assert release.groups == (GROUP,)
+
+
+@pytest.mark.xfail(reason="release._frozen looks into a dataclass and leaves it as it is")
+def test_lists_inside_what_was_given_may_change_and_the_release_does_not():
+    columns, scale = [0, 2], [1.0, 0.5]
+    ball = replace(BALL, columns=columns, scale=scale)
+    for release in (
+        replace(EXAMPLES["amp"], ball=ball),
+        replace(EXAMPLES["objective-perturbation"], groups=[replace(GROUP, ball=ball)]),
+    ):
+        before, key = release.canonical(), hash(release)
+        columns.append(3)
+        scale[0] = 9.0
+        assert (release.canonical(), hash(release)) == (before, key)
+
+
+@pytest.mark.xfail(reason="Composition keeps the list it is given")
+def test_a_list_of_parts_may_change_and_the_composition_does_not():
+    members = [of(1.0), of(1.0)]
+    release = Composition(epsilon=1.0, method="p", how=Composing.PARALLEL, members=members)
+    members.append(of(9.0))
+    assert release.cost == Cost(10**9)
+    assert hash(release) == hash(parallel("p", of(1.0), of(1.0)))
 
 
 @pytest.mark.parametrize("release", [*EXAMPLES.values(), of(1.0)])
@@ -255,6 +284,27 @@ def test_a_whole_epsilon_has_the_bytes_of_its_float():
     assert of(1) == of(1.0)
     assert of(1).canonical() == of(1.0).canonical()
     assert of(1.0, 0).canonical() == of(1.0).canonical()
+
+
+@pytest.mark.xfail(reason="release._frozen leaves a whole number whole where a float is declared")
+def test_a_whole_number_has_the_bytes_of_its_float():
+    told, whole = EXAMPLES["dppsgd"], replace(EXAMPLES["dppsgd"], projection=10, weight=1)
+    assert whole == told
+    assert whole.canonical() == told.canonical()
+    inside = replace(told, ball=replace(BALL, radius=2, scale=(1, 0.5)))
+    assert inside == told
+    assert inside.canonical() == told.canonical()
+
+
+@pytest.mark.xfail(reason="release._frozen takes a float for a float by its exact type")
+def test_a_float_of_numpy_has_the_bytes_of_its_float():
+    """Whoever tries np.logspace for lambda, or an epsilon out of an array, has such floats."""
+    for told in EXAMPLES.values():
+        own = {name: getattr(told, name) for name in own_fields(type(told))}
+        floats = {name: np.float64(value) for name, value in own.items() if isinstance(value, float)}
+        assert replace(told, **floats).canonical() == told.canonical()
+    ball = replace(BALL, q=np.float64(0.6), radius=np.float64(2.0), scale=tuple(np.array([1.0, 0.5])))
+    assert replace(EXAMPLES["amp"], ball=ball).canonical() == EXAMPLES["amp"].canonical()
 
 
 @every_mechanism
@@ -356,6 +406,13 @@ def test_parts_are_rounded_up_one_by_one():
 def test_parts_whose_composition_is_not_told_are_no_release():
     with pytest.raises(TypeError, match="how"):
         Composition(epsilon=0.7, method="made by hand", members=(of(0.3), of(0.4)))
+
+
+@pytest.mark.xfail(reason="Composition takes any `how` for sequential, and tells it to readers")
+@pytest.mark.parametrize("how", ["by hand", None, "PARALLEL"])
+def test_releases_belong_together_in_one_of_two_ways(how):
+    with pytest.raises((InvalidSetting, ValueError)):
+        Composition(epsilon=0.3, method="made by hand", how=how, members=(of(0.3),))
 
 
 @pytest.mark.parametrize("how", Composing)
