@@ -18,9 +18,9 @@ from crossward_coordinator.routers import certificates, ledger, parties, release
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.workflows.nonces import DatabaseKeys, DatabaseNonces
 from crossward_service.db.engine import connect, read
+from crossward_service.http.access import Trust
 from crossward_service.http.app import Check, new_app
 from crossward_service.http.edge import Limits
-from crossward_service.http.parties import Trust
 
 POLLERS = 8  # threads that look for tasks: more would only queue at the database
 VERIFIERS = 8  # threads that verify signatures, beside the 40 there are for everything else

@@ -14,7 +14,7 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.tables import parties, studies, tasks
 from crossward_coordinator.workflows import aggregate, deadlines, nonces
 from crossward_service.db.engine import read, write
-from crossward_service.http.metrics import RequestMetrics
+from crossward_service.http.telemetry import RequestMetrics
 
 log = logging.getLogger("crossward.clock")
 

@@ -16,8 +16,7 @@ from crossward_coordinator.migrations import migrate
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.workflows import tokens
 from crossward_service.db.engine import connect, write
-from crossward_service.http import workers
-from crossward_service.http.serve import run
+from crossward_service.http.serve import run, run_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def serve(settings: CoordinatorSettings) -> None:
     if settings.workers == 1:
         run(create_app(settings), settings)
     else:
-        workers.run(create_app, settings, settings.workers)
+        run_workers(create_app, settings, settings.workers)
 
 
 @contextmanager

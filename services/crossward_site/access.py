@@ -6,7 +6,7 @@ from sqlalchemy import delete, insert, select
 
 from crossward.errors import InvalidSetting, NotFound
 from crossward_service.db.engine import read, write
-from crossward_service.http.tokens import Holder, new_token
+from crossward_service.http.access import Holder, new_token
 from crossward_site.site import Site
 from crossward_site.tables import tokens
 

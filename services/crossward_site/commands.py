@@ -9,7 +9,6 @@ from typing import Any
 
 from crossward.errors import Conflict, CrosswardError, NotReady
 from crossward_service.db.engine import connect
-from crossward_service.ops.database import sqlite_file
 from crossward_site import access
 from crossward_site.access import has_tokens, make_token
 from crossward_site.identity import Identity, join
@@ -49,7 +48,7 @@ def revoke_token(settings: SiteSettings, name: str) -> None:
 @contextmanager
 def _made_before(settings: SiteSettings) -> Iterator[Site]:
     """A site that is there already: with a mistaken data directory none is made."""
-    database = sqlite_file(settings)
+    database = settings.sqlite_file
     if database is not None and not database.is_file():
         raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
     engine = connect(settings.database_url)

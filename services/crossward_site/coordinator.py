@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from crossward.client.http import Answer, HttpClient
-from crossward.client.retry import Retry
+from crossward.client.http import Answer, HttpClient, Retry
 from crossward.errors import CrosswardError, Forged, NotReady, PartyStopped, RemoteProblem
 from crossward.protocol.ledger.lines import Head, Line
 from crossward.protocol.messages import (

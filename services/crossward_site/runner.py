@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from crossward.client.retry import Retry
+from crossward.client.http import Retry
 from crossward.errors import (
     AccessRefused,
     Conflict,

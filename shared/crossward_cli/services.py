@@ -18,7 +18,6 @@ from sqlalchemy import Engine
 
 from crossward.errors import NotReady
 from crossward_service.db.engine import connect, read, write
-from crossward_service.ops.database import sqlite_file
 from crossward_service.ops.files import write_file
 
 ROLES = {"coordinator": ("operator", "lead", "auditor"), "source": ("steward",), "target": ("steward",)}
@@ -123,7 +122,7 @@ def _coordinators_tokens() -> Any:
 
 def _check_there(settings: Any) -> None:
     """Refuse a data directory without a database, which SQLite would make."""
-    database = sqlite_file(settings)
+    database = settings.sqlite_file
     if database is not None and not database.is_file():
         raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
 

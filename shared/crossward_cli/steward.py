@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from crossward.client import SiteClient
-from crossward.client.http import HttpClient
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, HttpClient
 from crossward.errors import InvalidSetting, NotReady, Unreachable
 from crossward.privacy.budget import check_delta, check_epsilon
 from crossward.protocol.ledger.export import export_file

@@ -17,7 +17,7 @@ from crossward.errors import InvalidSetting
 from crossward_cli.render import print_json
 from crossward_cli.services import SETTINGS, settings_of
 from crossward_service.ops import backup
-from crossward_service.ops.archive import Manifest
+from crossward_service.ops.backup import Manifest
 from crossward_service.ops.findings import Finding, Findings
 
 COLOURS = {"ok": "green", "warning": "yellow", "fault": "bold red"}
@@ -69,7 +69,7 @@ def _table(findings: list[Finding]) -> None:
     table = Table("check", "", "found", "what to do")
     for item in findings:
         verdict = f"[{COLOURS[item.verdict]}]{item.verdict}[/]"
-        table.add_row(escape(item.check), verdict, escape(item.found), escape(item.fix))
+        table.add_row(escape(item.check), verdict, escape(item.observation), escape(item.fix))
     Console().print(table)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-PATIENCE = 300.0
+WAIT_SECONDS = 300.0
 """Seconds until something that must happen has happened, on a busy machine."""
 
 
@@ -21,12 +21,12 @@ def why_not():
     return ""
 
 
-def run(*words, check=True, input=None, binary=False, seconds=PATIENCE):
+def run(*words, check=True, input=None, binary=False, seconds=WAIT_SECONDS):
     """`docker ...`, to its end."""
     return call(["docker", *words], check=check, input=input, binary=binary, seconds=seconds)
 
 
-def call(command, *, check=True, input=None, binary=False, seconds=PATIENCE, **options):
+def call(command, *, check=True, input=None, binary=False, seconds=WAIT_SECONDS, **options):
     done = subprocess.run(
         [str(word) for word in command],
         input=input,
@@ -52,7 +52,7 @@ def inspect(thing):
     return json.loads(run("inspect", thing).stdout)[0]
 
 
-def until(what, check, logs=lambda: "", patience=PATIENCE, pause=0.1, forgive=()):
+def until(what, check, logs=lambda: "", patience=WAIT_SECONDS, pause=0.1, forgive=()):
     """What a question answers, once it answers at all; fails with `what` and the logs when it never does."""
     end, last = time.monotonic() + patience, None
     while True:

@@ -77,7 +77,7 @@ class Federation:
         assert up.returncode == 0, f"{up.stdout}{up.stderr}\n{self.logs()}"
         study = self.container("study")
         ended = lambda: not self.state("study")["Running"]  # noqa: E731
-        engine.until("the study service ends", ended, self.logs, patience=3 * engine.PATIENCE)
+        engine.until("the study service ends", ended, self.logs, patience=3 * engine.WAIT_SECONDS)
         assert self.state("study")["ExitCode"] == 0, self.logs("study")
         self._meet()
         return engine.run("logs", study).stdout
@@ -203,7 +203,7 @@ class Federation:
         alias = f"--alias={service}"
         engine.run("network", "connect", alias, f"{self.project}_{service}", self.container(service))
 
-    def until(self, what, check, patience=engine.PATIENCE):
+    def until(self, what, check, patience=engine.WAIT_SECONDS):
         """Ask until there is an answer that counts; a service that does not answer is asked again."""
         return engine.until(what, check, self.logs, patience, forgive=CrosswardError)
 

@@ -61,7 +61,7 @@ def test_clocks_that_differ_too_much_are_named_and_nothing_is_spent(federation, 
         assert "Set the clock" in said
         found = findings(federation, service, **environment[service])["clock"]
         assert found["verdict"] == "fault"
-        assert side in found["found"]
+        assert side in found["observation"]
     assert (
         federation.books() == before
     )  # with the right time, which they get now, they take part as if nothing had been
@@ -92,7 +92,7 @@ def test_a_second_coordinator_gets_nothing_but_a_signature_refused(federation, t
         assert federation.sites["branch-2"].status()["tasks"] == []  # not even taken
         assert impostor.lead.study(study.id)["tasks"][0]["release"] is None
         found = findings(federation, "branch-2")["coordinator"]
-        assert "Another coordinator answers" in found["found"]
+        assert "Another coordinator answers" in found["observation"]
         assert federation.sites["branch-2"].ledger() == before
     federation.ended(federation.begin(targets=("branch-2",)))
 

@@ -238,9 +238,25 @@ def test_a_rewritten_past_and_a_stale_backup_are_refused(engine, ledger, mirror)
     assert (difference.line, difference.ours, difference.theirs) == (4, lines[3], other)
 
 
+# -- looking up --------------------------------------------------------------------------------------------------------
+def test_the_charges_of_a_study_and_the_datasets_are_found_among_all_lines(engine, ledger, mirror):
+    lines = fill(engine, ledger)
+    other = replace(reserve("three", nano=1), study="other", study_hash=ONES)
+    with write(engine) as connection:
+        mirror.extend(connection, lines)  # another owner's lines are not one's own
+        more = [ledger.append(connection, body, 9) for body in (replace(OPEN, dataset="more"), other)]
+        assert ledger.charges(connection, "study") == lines[1:3]
+        assert ledger.charges(connection, "other") == more[1:]
+        assert mirror.charges(connection, "other") == ledger.charges(connection, "none") == []
+        assert ledger.datasets(connection) == ["data", "more"]
+        assert mirror.datasets(connection) == ["data"]
+
+
 # -- tampering --------------------------------------------------------------------------------------------------------
-def flips(value: str | int) -> list[str | int]:
-    """The value with one bit changed, in each of its bytes."""
+def flips(value: str | int | None) -> list[str | int | None]:
+    """The value with one bit changed, in each of its bytes; and something where nothing was."""
+    if value is None:
+        return ["study"]
     if isinstance(value, int):
         return [value ^ 1, value ^ 1024]
     return [value[:i] + chr(ord(value[i]) ^ 1) + value[i + 1 :] for i in range(len(value))]
@@ -304,6 +320,7 @@ def test_a_flipped_byte_of_a_spend_is_found_and_a_line_named(engine, ledger):
     [
         ("DELETE FROM ledger_lines WHERE sequence = 4", 4),
         ("DELETE FROM ledger_lines WHERE sequence = 2", 2),
+        ("UPDATE ledger_lines SET study = NULL WHERE sequence = 3", 3),
         ("UPDATE ledger_heads SET sequence = 3", 4),
         ("UPDATE ledger_heads SET sequence = 6", 5),
         ("UPDATE ledger_heads SET sequence = -6", 4),

@@ -169,6 +169,6 @@ def test_a_database_of_a_later_version_is_refused_and_left_alone(role, service, 
     before = (home / f"{role}.sqlite3").read_bytes()
     settings = settings_of(role, home)
     for start in (service.init, service.serve):
-        with pytest.raises(NotReady, match=r"later0099.* a later release made it"):
+        with pytest.raises(NotReady, match=r"later0099.* a later version made it"):
             start(settings)
     assert (home / f"{role}.sqlite3").read_bytes() == before

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from crossward.errors import Conflict, InvalidSetting, NotFound
 from crossward_coordinator.tables import tokens
-from crossward_service.http.tokens import Holder, new_token
+from crossward_service.http.access import Holder, new_token
 
 ROLES = ("operator", "lead", "auditor")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from crossward_service.http.tokens import Holder, require
+from crossward_service.http.access import Holder, require
 from crossward_site import access
 from crossward_site.runner import Runner
 from crossward_site.settings import SiteSettings

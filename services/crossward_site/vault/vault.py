@@ -31,7 +31,7 @@ from crossward.learning.encoding.values import is_missing
 from crossward.privacy.budget import NANO, Budget
 from crossward.privacy.noise import Array
 from crossward.protocol.canonical import canonical
-from crossward.protocol.ledger.lines import MOST_ATTO_DELTA, MOST_NANO_EPSILON, OpenBody
+from crossward.protocol.ledger.lines import MOST_ATTO_DELTA, MOST_NANO_EPSILON, FilterKind, OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study
 from crossward.study.learners import Role, cells_for
@@ -116,7 +116,7 @@ class Vault:
                 f"{records_per_person} records per person are not possible.", f"Keep 1 to {MOST_RECORDS}."
             )
         _check_budget(budget, rule)
-        body = OpenBody(name, CELLS, rule, budget.nano_epsilon, budget.atto_delta)
+        body = OpenBody(name, CELLS, FilterKind(rule), budget.nano_epsilon, budget.atto_delta)
         persons, report = self._survey(name, place, mapping, records_per_person, study)
         seats = Seats.empty().next_version(persons.rows_of)
         with write(self._site.engine) as connection:

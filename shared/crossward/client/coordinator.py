@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from crossward.client.base import Connected, Json
+from crossward.client.http import Connected, Json
 from crossward.protocol.ledger.lines import Line
 
 
@@ -40,8 +40,8 @@ class Client(Connected):
 
     def revoke(self, party: str) -> Json:
         """End a party's part: its keys no longer count."""
-        found: Json = self._http.request("DELETE", f"/v1/parties/{party}").json()
-        return found
+        answer: Json = self._http.request("DELETE", f"/v1/parties/{party}").json()
+        return answer
 
     def reconcile(self, party: str) -> Json:
         """Let a stopped party go on, once its ledger extends the mirror again."""
@@ -62,8 +62,8 @@ class Client(Connected):
 
     def put_public_set(self, study: str, csv: bytes) -> Json:
         """The aggregator's public records, for the feature method."""
-        found: Json = self._http.request("PUT", f"/v1/studies/{study}/public-set", body=csv).json()
-        return found
+        answer: Json = self._http.request("PUT", f"/v1/studies/{study}/public-set", body=csv).json()
+        return answer
 
     def start(self, study: str) -> Json:
         """Give the parties their tasks."""

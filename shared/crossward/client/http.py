@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import ssl
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -22,9 +25,15 @@ import httpx
 
 from crossward.client.addresses import check_url, is_loopback
 from crossward.client.remote import error_of
-from crossward.client.retry import IDEMPOTENT, STATUSES, Retry
 from crossward.errors import BodyTooLarge, InvalidSetting, RemoteProblem, Unreachable
 from crossward.version import __version__
+
+Json = dict[str, Any]
+
+TEMPORARY = frozenset({429, 502, 503, 504})
+"""The answers after which to ask again."""
+
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
 class Token(httpx.Auth):
@@ -55,6 +64,44 @@ class Answer:
             raise RemoteProblem(
                 "The answer is not JSON.", "Check that the address is a Crossward service.", status=self.status
             ) from None
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often to ask again, and how long to wait before: exponential backoff with full jitter.
+
+    Before attempt k + 1 the wait is uniform on [0, min(`longest`, `first` 2^(k-1))] seconds: sites that lost the same
+    coordinator at the same moment then do not come back at the same moment. A server's Retry-After is a floor, up to
+    `patience`. The jitter is no secret; it is drawn from `uniform` so that a test can fix it.
+    """
+
+    attempts: int = 5
+    first: float = 0.5
+    longest: float = 30.0
+    patience: float = 120.0
+    sleep: Callable[[float], None] = time.sleep
+    uniform: Callable[[float, float], float] = random.uniform
+    clock: Callable[[], float] = time.time
+
+    def pause(self, attempt: int, headers: Mapping[str, str] | None = None) -> float:
+        """The seconds to wait after attempt number `attempt` (from 1) failed."""
+        jittered = self.uniform(0.0, min(self.longest, self.first * 2.0 ** (attempt - 1)))
+        asked = self._retry_after(headers["retry-after"]) if headers and "retry-after" in headers else 0.0
+        return max(jittered, min(asked, self.patience))
+
+    def _retry_after(self, value: str) -> float:
+        """Seconds or an HTTP date; 0 for anything else."""
+        try:
+            return (
+                float(value)
+                if value.isascii() and value.isdigit()
+                else parsedate_to_datetime(value).timestamp() - self.clock()
+            )
+        except (ValueError, OverflowError):
+            return 0.0
+
+
+NEVER = Retry(attempts=1)
 
 
 class HttpClient:
@@ -120,7 +167,7 @@ class HttpClient:
             last = attempt == self._retry.attempts or not again
             try:
                 with self._send(build()) as response:
-                    if response.status_code not in STATUSES or last:
+                    if response.status_code not in TEMPORARY or last:
                         return self._answer(response)
                     pause = self._retry.pause(attempt, response.headers)
             except httpx.TransportError as error:
@@ -207,6 +254,45 @@ class HttpClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Connected:
+    """A connection to one service, as a person with a token. Use it as a context manager, or close it."""
+
+    def __init__(self, url: str, token: str | None = None, *, ca: Path | None = None, insecure: bool = False) -> None:
+        self.url = url
+        self._http = HttpClient(url, auth=None if token is None else Token(token), ca=ca, insecure=insecure)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _get(self, path: str, **params: Any) -> Json:
+        answer: Json = self._http.get(path, params=params or None).json()
+        return answer
+
+    def _post(self, path: str, body: Any = None, *, idempotent: bool = False) -> Json:
+        answer: Json = self._http.post(path, body, idempotent=idempotent).json()
+        return answer
+
+    def _pages(self, path: str, key: str) -> list[Json]:
+        """Every item of a list that comes in pages."""
+        items: list[Json] = []
+        after: Any = None
+        while True:
+            page = self._get(path, **({} if after is None else {"after": after}))
+            items += page[key]
+            after = page.get("next")
+            if after is None:
+                return items
 
 
 @cache

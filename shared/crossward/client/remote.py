@@ -46,10 +46,10 @@ def _problem(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     if headers.get("content-type", "").partition(";")[0].strip().lower() != MEDIA_TYPE:
         return {}
     try:
-        found = json.loads(body)
+        problem = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return problem if isinstance(problem, dict) else {}
 
 
 def _fields(fields: Any) -> str:

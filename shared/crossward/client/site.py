@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from crossward.client.base import Connected, Json
+from crossward.client.http import Connected, Json
 from crossward.protocol.ledger.lines import Line
 
 
@@ -34,8 +34,8 @@ class SiteClient(Connected):
 
     def unpin(self, party: str, key_id: str) -> Json:
         """Trust a party's key no longer; gives the keys that are left."""
-        found: Json = self._http.request("DELETE", f"/v1/keys/{party}/{key_id}").json()
-        return found
+        answer: Json = self._http.request("DELETE", f"/v1/keys/{party}/{key_id}").json()
+        return answer
 
     def reconcile(self) -> Json:
         """Take over what the mirror has beyond this ledger, and go on if the two are one chain."""
@@ -44,8 +44,8 @@ class SiteClient(Connected):
     # -- data -------------------------------------------------------------------------------------------------------
     def datasets(self) -> list[Json]:
         """Every dataset, with what it has spent and has left."""
-        found: list[Json] = self._get("/v1/datasets")["datasets"]
-        return found
+        answer: list[Json] = self._get("/v1/datasets")["datasets"]
+        return answer
 
     def add_dataset(
         self,
@@ -75,7 +75,7 @@ class SiteClient(Connected):
         )
 
     def add_version(self, name: str, place: Mapping[str, Any] | None = None) -> Json:
-        """Register the data as they are now: persons keep their slots, cells their spend."""
+        """Register the data as they are now: persons keep their seats, cells their spend."""
         return self._post(f"/v1/datasets/{name}/versions", {} if place is None else {"place": dict(place)})
 
     def report(self, name: str, study: str | None = None) -> Json:
@@ -89,13 +89,13 @@ class SiteClient(Connected):
 
     def set_policy(self, policy: Mapping[str, Any]) -> Json:
         """New rules, for tasks that are not decided yet."""
-        found: Json = self._http.request("PUT", "/v1/policy", body=dict(policy)).json()
-        return found
+        answer: Json = self._http.request("PUT", "/v1/policy", body=dict(policy)).json()
+        return answer
 
     def approvals(self) -> list[Json]:
         """What the steward is asked."""
-        found: list[Json] = self._get("/v1/approvals")["approvals"]
-        return found
+        answer: list[Json] = self._get("/v1/approvals")["approvals"]
+        return answer
 
     def decide(self, task: str, approve: bool, *, dataset: str | None = None, words: str = "") -> Json:
         """Approve a task, or refuse it. `words` are public."""
@@ -103,8 +103,8 @@ class SiteClient(Connected):
 
     def tasks(self) -> list[Json]:
         """Every task the site took."""
-        found: list[Json] = self._get("/v1/tasks")["tasks"]
-        return found
+        answer: list[Json] = self._get("/v1/tasks")["tasks"]
+        return answer
 
     # -- ledger -----------------------------------------------------------------------------------------------------
     def ledger(self) -> list[Line]:
@@ -121,8 +121,8 @@ class SiteClient(Connected):
     # -- a target's models ------------------------------------------------------------------------------------------
     def studies(self) -> list[Json]:
         """The studies that this target works on or has a model for."""
-        found: list[Json] = self._get("/v1/studies")["studies"]
-        return found
+        answer: list[Json] = self._get("/v1/studies")["studies"]
+        return answer
 
     def model(self, study: str) -> Json:
         """What the model is, and the signed release it was published as."""

@@ -1,6 +1,6 @@
 """The one table from our errors to HTTP: status, title, and how much of the text may be shown.
 
-A row's `text` says who may read the words of an error:
+The `text` of an entry says who may read the words of an error:
 
 - ``PUBLIC``: anyone who may call the service; the words speak of public settings, keys, budgets.
 - ``LOCAL``: only callers of a site's own API; the words may quote a record or depend on one, so elsewhere a fixed
@@ -32,7 +32,7 @@ class Text(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class HttpForm:
     """How one class of error leaves over HTTP; `challenge` is its WWW-Authenticate header, if any."""
 
     status: int
@@ -41,62 +41,62 @@ class Row:
     challenge: str = ""
 
 
-TABLE: dict[type[errors.CrosswardError], Row] = {
-    errors.CrosswardError: Row(500, "Crossward failed", Text.LOCAL),
-    errors.InvalidInput: Row(422, "Invalid input", Text.LOCAL),
-    errors.InvalidData: Row(422, "Records that cannot be learned from", Text.LOCAL),
-    errors.NotFinite: Row(422, "NaN or infinity", Text.LOCAL),
-    errors.EmptyData: Row(422, "No records", Text.LOCAL),
-    errors.OneClass: Row(422, "Not two classes", Text.LOCAL),
-    errors.WrongShape: Row(422, "Arrays that do not fit", Text.LOCAL),
-    errors.TooFewRecords: Row(422, "Too few records", Text.LOCAL),
-    errors.UnknownCategory: Row(422, "Unknown category", Text.LOCAL),
-    errors.InvalidMessage: Row(422, "Invalid message"),
-    errors.UnknownVersion: Row(422, "Unknown protocol version"),
-    errors.Forged: Row(422, "Not what its key signed"),
-    errors.InvalidSetting: Row(422, "Invalid setting"),
-    errors.InvalidEpsilon: Row(422, "Invalid epsilon or delta"),
-    errors.InvalidImportance: Row(422, "Invalid importance"),
-    errors.InvalidRegularisation: Row(422, "Invalid regularisation"),
-    errors.InvalidBounds: Row(422, "Invalid bounds"),
-    errors.StudyInvalid: Row(422, "Invalid study"),
-    errors.InsecureAddress: Row(500, "Insecure address"),
-    errors.UnsafeKeyFile: Row(500, "Unsafe key file", Text.LOCAL),
-    errors.BudgetExceeded: Row(409, "Privacy budget exceeded"),
-    errors.NotConverged: Row(500, "Solver did not converge", Text.LOCAL),
-    errors.LedgerRefused: Row(409, "Ledger line refused"),
-    errors.Malformed: Row(422, "Malformed ledger line"),
-    errors.NotNext: Row(409, "Line does not extend the ledger"),
-    errors.AlreadyOpen: Row(409, "Dataset already open"),
-    errors.UnknownDataset: Row(409, "Unknown dataset"),
-    errors.UnknownCell: Row(409, "Unknown cell"),
-    errors.AlreadyReserved: Row(409, "Task already reserved"),
-    errors.NotReserved: Row(409, "Release not reserved"),
-    errors.AlreadyReleased: Row(409, "Task already released"),
-    errors.CellSpent: Row(409, "Cell's budget exceeded"),
-    errors.ChainBroken: Row(500, "Ledger contradicts itself"),
-    errors.StorageFailed: Row(503, "Storage failed", Text.LOCAL),
-    errors.StorageBusy: Row(503, "Storage busy", Text.LOCAL),
-    errors.AuditFailed: Row(500, "Audit failed", Text.LOCAL),
-    errors.AccessRefused: Row(403, "Access refused"),
-    errors.Unsigned: Row(401, "Signature missing", challenge=SIGNATURE),
-    errors.WrongSignature: Row(401, "Wrong signature", challenge=SIGNATURE),
-    errors.Expired: Row(401, "Signature expired", challenge=SIGNATURE),
-    errors.Replayed: Row(401, "Request replayed", challenge=SIGNATURE),
-    errors.UnknownParty: Row(401, "Unknown party or key", challenge=SIGNATURE),
-    errors.KeyRevoked: Row(403, "Key revoked"),
-    errors.MissingToken: Row(401, "Token missing", challenge=BEARER),
-    errors.WrongToken: Row(401, "Unknown token", challenge=f'{BEARER}, error="invalid_token"'),
-    errors.WrongRole: Row(403, "Role not allowed", challenge=f'{BEARER}, error="insufficient_scope"'),
-    errors.WrongCode: Row(403, "Unknown invitation"),
-    errors.PartyStopped: Row(403, "Party stopped"),
-    errors.NotFound: Row(404, "Not found"),
-    errors.Conflict: Row(409, "Contradicts what is there"),
-    errors.TaskEnded: Row(409, "Task has ended"),
-    errors.BodyTooLarge: Row(413, "Body too large"),
-    errors.NotReady: Row(503, "Not ready"),
-    errors.Unreachable: Row(502, "Another service did not answer"),
-    errors.RemoteProblem: Row(502, "Another service refused"),
+TABLE: dict[type[errors.CrosswardError], HttpForm] = {
+    errors.CrosswardError: HttpForm(500, "Crossward failed", Text.LOCAL),
+    errors.InvalidInput: HttpForm(422, "Invalid input", Text.LOCAL),
+    errors.InvalidData: HttpForm(422, "Records that cannot be learned from", Text.LOCAL),
+    errors.NotFinite: HttpForm(422, "NaN or infinity", Text.LOCAL),
+    errors.EmptyData: HttpForm(422, "No records", Text.LOCAL),
+    errors.OneClass: HttpForm(422, "Not two classes", Text.LOCAL),
+    errors.WrongShape: HttpForm(422, "Arrays that do not fit", Text.LOCAL),
+    errors.TooFewRecords: HttpForm(422, "Too few records", Text.LOCAL),
+    errors.UnknownCategory: HttpForm(422, "Unknown category", Text.LOCAL),
+    errors.InvalidMessage: HttpForm(422, "Invalid message"),
+    errors.UnknownVersion: HttpForm(422, "Unknown protocol version"),
+    errors.Forged: HttpForm(422, "Not what its key signed"),
+    errors.InvalidSetting: HttpForm(422, "Invalid setting"),
+    errors.InvalidEpsilon: HttpForm(422, "Invalid epsilon or delta"),
+    errors.InvalidImportance: HttpForm(422, "Invalid importance"),
+    errors.InvalidRegularisation: HttpForm(422, "Invalid regularisation"),
+    errors.InvalidBounds: HttpForm(422, "Invalid bounds"),
+    errors.StudyInvalid: HttpForm(422, "Invalid study"),
+    errors.InsecureAddress: HttpForm(500, "Insecure address"),
+    errors.UnsafeKeyFile: HttpForm(500, "Unsafe key file", Text.LOCAL),
+    errors.BudgetExceeded: HttpForm(409, "Privacy budget exceeded"),
+    errors.NotConverged: HttpForm(500, "Solver did not converge", Text.LOCAL),
+    errors.LedgerRefused: HttpForm(409, "Ledger line refused"),
+    errors.Malformed: HttpForm(422, "Malformed ledger line"),
+    errors.NotNext: HttpForm(409, "Line does not extend the ledger"),
+    errors.AlreadyOpen: HttpForm(409, "Dataset already open"),
+    errors.UnknownDataset: HttpForm(409, "Unknown dataset"),
+    errors.UnknownCell: HttpForm(409, "Unknown cell"),
+    errors.AlreadyReserved: HttpForm(409, "Task already reserved"),
+    errors.NotReserved: HttpForm(409, "Release not reserved"),
+    errors.AlreadyReleased: HttpForm(409, "Task already released"),
+    errors.CellSpent: HttpForm(409, "Cell's budget exceeded"),
+    errors.ChainBroken: HttpForm(500, "Ledger contradicts itself"),
+    errors.StorageFailed: HttpForm(503, "Storage failed", Text.LOCAL),
+    errors.StorageBusy: HttpForm(503, "Storage busy", Text.LOCAL),
+    errors.AuditFailed: HttpForm(500, "Audit failed", Text.LOCAL),
+    errors.AccessRefused: HttpForm(403, "Access refused"),
+    errors.Unsigned: HttpForm(401, "Signature missing", challenge=SIGNATURE),
+    errors.WrongSignature: HttpForm(401, "Wrong signature", challenge=SIGNATURE),
+    errors.Expired: HttpForm(401, "Signature expired", challenge=SIGNATURE),
+    errors.Replayed: HttpForm(401, "Request replayed", challenge=SIGNATURE),
+    errors.UnknownParty: HttpForm(401, "Unknown party or key", challenge=SIGNATURE),
+    errors.KeyRevoked: HttpForm(403, "Key revoked"),
+    errors.MissingToken: HttpForm(401, "Token missing", challenge=BEARER),
+    errors.WrongToken: HttpForm(401, "Unknown token", challenge=f'{BEARER}, error="invalid_token"'),
+    errors.WrongRole: HttpForm(403, "Role not allowed", challenge=f'{BEARER}, error="insufficient_scope"'),
+    errors.WrongCode: HttpForm(403, "Unknown invitation"),
+    errors.PartyStopped: HttpForm(403, "Party stopped"),
+    errors.NotFound: HttpForm(404, "Not found"),
+    errors.Conflict: HttpForm(409, "Contradicts what is there"),
+    errors.TaskEnded: HttpForm(409, "Task has ended"),
+    errors.BodyTooLarge: HttpForm(413, "Body too large"),
+    errors.NotReady: HttpForm(503, "Not ready"),
+    errors.Unreachable: HttpForm(502, "Another service did not answer"),
+    errors.RemoteProblem: HttpForm(502, "Another service refused"),
 }
 
 
@@ -105,8 +105,8 @@ def urn(kind: type[errors.CrosswardError]) -> str:
     return PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
 
 
-def listed(kind: type[errors.CrosswardError]) -> type[errors.CrosswardError]:
-    """The class itself if it has a row, else its nearest ancestor that has."""
+def nearest_entry(kind: type[errors.CrosswardError]) -> type[errors.CrosswardError]:
+    """The class itself if the table has it, else its nearest ancestor there."""
     return next(ancestor for ancestor in kind.__mro__ if ancestor in TABLE)
 
 

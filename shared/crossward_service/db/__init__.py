@@ -2,6 +2,8 @@
 
 engine         engines and transactions for SQLite and PostgreSQL
 migrations     a database moves forward to the form the code needs, and never back
-ledger_tables  the tables that a service includes in its migrations
-ledger, book   the ledger in a database: the port, and one transaction's view of it
+lifecycle      states that follow one another by one table, in the code and by CHECK
+tokens         people and their roles
+ledger         the ledger in a database: the port
+ledger_tables  its tables, for a service's migrations, and one transaction's view of them
 """

@@ -20,14 +20,14 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from crossward.errors import InvalidSetting, StorageBusy, StorageFailed
 
-PATIENCE = 10.0  # seconds to wait for a lock
+LOCK_SECONDS = 10.0
 _READ = "crossward_read"
 # Codes, because messages come in the server's language. SQLite: BUSY, LOCKED, and the BUSY of a stale snapshot.
 # PostgreSQL: serialization failure, deadlock, lock not available.
 _BUSY = {5, 6, 517, "40001", "40P01", "55P03"}
 
 
-def connect(url: str, patience: float = PATIENCE) -> Engine:
+def connect(url: str, patience: float = LOCK_SECONDS) -> Engine:
     """An engine for sqlite:///file or postgresql://host/name that waits `patience` seconds for a lock."""
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":

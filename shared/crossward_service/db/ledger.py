@@ -10,11 +10,10 @@ from sqlalchemy import Connection, select
 
 from crossward.errors import AlreadyOpen, AlreadyReleased, AlreadyReserved, ChainBroken, LedgerRefused, NotNext
 from crossward.protocol.ledger.chain import Verified, broken, verify
-from crossward.protocol.ledger.lines import START, Body, Head, Line, OpenBody, ReserveBody
+from crossward.protocol.ledger.lines import START, Body, Head, Line, LineKind, OpenBody, ReserveBody
 from crossward.protocol.ledger.rules import Balance, State
-from crossward_service.db.book import Book, stored_head, stored_spend
 from crossward_service.db.engine import storage, whole
-from crossward_service.db.ledger_tables import LedgerTables
+from crossward_service.db.ledger_tables import Book, LedgerTables, stored_head, stored_spend
 
 
 class Ledger(Protocol):
@@ -48,6 +47,14 @@ class Ledger(Protocol):
         """The open line of a dataset, or the reserve or release line of a task."""
         ...
 
+    def charges(self, connection: Connection, study: str) -> list[Line]:
+        """The reserve lines that name this study, in order, without reading any other."""
+        ...
+
+    def datasets(self, connection: Connection) -> list[str]:
+        """Every dataset that was opened, in order, without reading any other line."""
+        ...
+
     def balance(self, connection: Connection, dataset: str) -> Balance | None:
         """A dataset's budget and spends."""
         ...
@@ -61,7 +68,11 @@ class Ledger(Protocol):
         ...
 
 
-_OTHER: dict[str, type[LedgerRefused]] = {"open": AlreadyOpen, "reserve": AlreadyReserved, "release": AlreadyReleased}
+_OTHER: dict[LineKind, type[LedgerRefused]] = {
+    LineKind.OPEN: AlreadyOpen,
+    LineKind.RESERVE: AlreadyReserved,
+    LineKind.RELEASE: AlreadyReleased,
+}
 
 
 class SqlLedger(Ledger):
@@ -144,7 +155,17 @@ class SqlLedger(Ledger):
     def find(self, connection: Connection, kind: str, subject: str) -> Line | None:
         """The open line of a dataset, or the reserve or release line of a task."""
         with storage():
-            return self._book(connection).find(kind, subject)
+            return self._book(connection).find(LineKind(kind), subject)
+
+    def charges(self, connection: Connection, study: str) -> list[Line]:
+        """The reserve lines that name this study, in order, without reading any other."""
+        with storage():
+            return list(self._book(connection).charges(study))
+
+    def datasets(self, connection: Connection) -> list[str]:
+        """Every dataset that was opened, in order, without reading any other line."""
+        with storage():
+            return [line.body.subject for line in self._book(connection).openings()]
 
     def balance(self, connection: Connection, dataset: str) -> Balance | None:
         """A dataset's budget and spends."""
@@ -162,7 +183,7 @@ class SqlLedger(Ledger):
     def verify(self, connection: Connection, head: Head | None = None) -> Verified:
         """Check the lines by the rule and the tables by the lines; `ChainBroken` names the first line that is wrong.
 
-        Run it inside `database.read`, which sees one moment: an append in between would look like a contradiction.
+        Run it inside `engine.read`, which sees one moment: an append in between would look like a contradiction.
         """
         verified = verify(self.lines(connection), head)
         self._verify_head(connection, verified.head)

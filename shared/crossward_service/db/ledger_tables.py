@@ -1,10 +1,51 @@
-"""The ledger's tables, for a service to include in its own metadata and migrations."""
+"""The ledger's tables, and one transaction's book: it reads through to them, and writes what it took in one go."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, MetaData, String, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKeyConstraint,
+    Index,
+    MetaData,
+    Select,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    bindparam,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from crossward.errors import Malformed, NotNext
+from crossward.privacy.filters import Spend
+from crossward.protocol.canonical import canonical
+from crossward.protocol.ledger.chain import broken
+from crossward.protocol.ledger.lines import (
+    START,
+    Body,
+    Head,
+    Line,
+    LineKind,
+    OpenBody,
+    ReserveBody,
+    body_of,
+    values_of,
+)
+from crossward.protocol.ledger.rules import Balance, judge
+from crossward_service.db.engine import new_row
+
+PAGE = 1000  # a page at a time: an open cursor would outlive a reader who stops at a fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +74,15 @@ def tables(metadata: MetaData) -> LedgerTables:
         Column("previous", String(64), nullable=False),
         Column("kind", String(16), nullable=False),
         Column("subject", String(200), nullable=False),  # the dataset of an open, the task of a reserve or release
+        Column(
+            "study", String(200)
+        ),  # the study of a reserve: what a site asks of a study it finds without reading all
         Column("time", BigInteger, nullable=False),
         Column("body", Text, nullable=False),
         Column("hash", String(64), nullable=False),
         ForeignKeyConstraint(["owner"], ["ledger_heads.owner"], name="ledger_lines_owner"),
         UniqueConstraint("owner", "kind", "subject", name="ledger_lines_once"),
+        Index("ledger_lines_study", "owner", "study"),
     )
     spend = Table(
         "ledger_spend",
@@ -53,3 +98,218 @@ def tables(metadata: MetaData) -> LedgerTables:
         ForeignKeyConstraint(["owner"], ["ledger_heads.owner"], name="ledger_spend_owner"),
     )
     return LedgerTables(lines, heads, spend)
+
+
+def stored_line(row: Any, number: int) -> Line:
+    """The line in a row, or `ChainBroken` at this number: every column must be what the line's own bytes say."""
+    if not isinstance(row.body, str):  # a damaged SQLite file may hold a number where text was, or nothing
+        raise broken(number, "its body is not JSON.")
+    try:
+        line = Line(row.sequence, row.previous, row.time, body_of(row.kind, json.loads(row.body)))
+    except Malformed as error:
+        raise broken(number, error.cause) from None
+    except (ValueError, RecursionError):
+        raise broken(number, "its body is not JSON.") from None
+    columns = _columns(line.body)
+    if columns != {name: getattr(row, name) for name in columns}:
+        raise broken(number, "its columns contradict one another.")
+    if line.hash != row.hash:
+        raise broken(number, f"it hashes to {line.hash}, not to the {row.hash} stored with it.")
+    return line
+
+
+def _columns(body: Body) -> dict[str, Any]:
+    """A body as it is stored: its bytes, and what lines are looked up by."""
+    return {
+        "kind": body.kind.value,
+        "subject": body.subject,
+        "study": body.study if isinstance(body, ReserveBody) else None,
+        "body": canonical(values_of(body)).decode(),
+    }
+
+
+def stored_head(row: Any) -> Head:
+    """The head in a row; a ledger without one has not begun."""
+    try:
+        return START if row is None else Head(row.sequence, row.hash)
+    except Malformed as error:
+        raise broken(0, f"the head stored is none: {error.cause}") from None
+
+
+def stored_spend(row: Any) -> Spend | None:
+    """The spend in a row, if it is one."""
+    amounts = (row.nano_epsilon, row.atto_delta, row.atto_rho, str(row.releases))
+    if not all(isinstance(text, str) and text.isascii() and text.isdecimal() for text in amounts):
+        return None
+    spend = Spend(*map(int, amounts))
+    return spend if _digits(spend) == {name: getattr(row, name) for name in _digits(spend)} else None
+
+
+def _digits(spend: Spend) -> dict[str, Any]:
+    return {
+        "nano_epsilon": str(spend.nano_epsilon),
+        "atto_delta": str(spend.atto_delta),
+        "atto_rho": str(spend.atto_rho),
+        "releases": spend.releases,
+    }
+
+
+class Book:
+    """Takes lines by the rule, each on top of the last; `write` stores them all.
+
+    Whoever takes lines must hold the head's lock: `locked` gives a book that does.
+    """
+
+    def __init__(self, connection: Connection, tables: LedgerTables, owner: str, head: Head) -> None:
+        self.head = head
+        self._connection, self._tables, self._owner = connection, tables, owner
+        self._start = head
+        self._taken: dict[tuple[LineKind, str], Line] = {}
+        self._balances: dict[str, Balance] = {}
+        self._touched: dict[tuple[str, int], None] = {}
+
+    @classmethod
+    def locked(cls, connection: Connection, tables: LedgerTables, owner: str) -> Book:
+        """Waits until no other transaction writes this ledger, then reads its head."""
+        heads = tables.heads
+        query = select(heads.c.sequence, heads.c.hash).where(heads.c.owner == owner).with_for_update()
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            first = {"owner": owner, "sequence": START.sequence, "hash": START.hash}
+            connection.execute(new_row(connection, heads).values(first).on_conflict_do_nothing())
+            row = connection.execute(query).one()
+        book = cls(connection, tables, owner, stored_head(row))
+        book._check_head()
+        return book
+
+    def _check_head(self) -> None:
+        lines = self._tables.lines
+        query = select(lines.c.sequence, lines.c.hash).where(lines.c.owner == self._owner)
+        last = self._connection.execute(query.order_by(lines.c.sequence.desc()).limit(1)).one_or_none()
+        if last is None and self.head == START:
+            return
+        if last is None or (last.sequence, last.hash) != (self.head.sequence, self.head.hash):
+            raise broken(self.head.sequence, "the head stored is not the last line stored.")
+
+    # -- what the rule asks ---------------------------------------------------------------------------------------
+    def balance(self, dataset: str) -> Balance | None:
+        """A dataset's balance, if it was opened."""
+        if dataset not in self._balances:
+            stored = self.find(LineKind.OPEN, dataset)
+            if stored is None or not isinstance(stored.body, OpenBody):
+                return None
+            self._balances[dataset] = Balance(stored.body, self._spends(stored, stored.body))
+        return self._balances[dataset]
+
+    def has_reserved(self, task: str) -> bool:
+        """Whether the task holds a reservation."""
+        return self.find(LineKind.RESERVE, task) is not None
+
+    def has_released(self, task: str) -> bool:
+        """Whether the task has fixed the bytes it publishes."""
+        return self.find(LineKind.RELEASE, task) is not None
+
+    def find(self, kind: LineKind, subject: str) -> Line | None:
+        """The one line of this kind about a dataset or task."""
+        if (kind, subject) in self._taken:
+            return self._taken[kind, subject]
+        lines = self._tables.lines
+        return next(self._select(self._all().where(lines.c.kind == kind.value, lines.c.subject == subject)), None)
+
+    def charges(self, study: str) -> Iterator[Line]:
+        """The stored reservations for a study, in order."""
+        lines = self._tables.lines
+        return self._select(self._all().where(lines.c.study == study))
+
+    def openings(self) -> Iterator[Line]:
+        """The stored lines that opened datasets, in order."""
+        return self._select(self._all().where(self._tables.lines.c.kind == LineKind.OPEN.value))
+
+    def _all(self) -> Select[Any]:
+        lines = self._tables.lines
+        return select(lines).where(lines.c.owner == self._owner).order_by(lines.c.sequence)
+
+    def _select(self, query: Select[Any]) -> Iterator[Line]:
+        return (stored_line(row, row.sequence) for row in self._connection.execute(query).all())
+
+    def stored(self, after: int, limit: int | None = None) -> Iterator[Line]:
+        """The stored lines after this one, in order."""
+        lines, query = self._tables.lines, self._all()
+        number, last, left = after, after, sys.maxsize if limit is None else limit
+        while rows := self._connection.execute(query.where(lines.c.sequence > last).limit(min(left, PAGE))).all():
+            for row in rows:
+                number += 1
+                yield stored_line(row, number)
+            last, left = rows[-1].sequence, left - len(rows)
+
+    def _spends(self, opened: Line, body: OpenBody) -> tuple[Spend, ...]:
+        table = self._tables.spend
+        query = select(table).where(table.c.owner == self._owner, table.c.dataset == body.dataset)
+        rows = self._connection.execute(query.order_by(table.c.cell)).all()
+        spends = [stored_spend(row) for row in rows]
+        if [row.cell for row in rows] != list(range(body.cells)) or None in spends:
+            raise broken(opened.sequence, f"the spend stored for dataset {body.dataset} is incomplete.")
+        return tuple(spend for spend in spends if spend is not None)
+
+    # -- taking and writing ---------------------------------------------------------------------------------------
+    def take(self, line: Line) -> None:
+        """Take one more line by the rule, or raise and be as before."""
+        balance = judge(self, line)
+        if balance is not None:
+            dataset = balance.opened.dataset
+            cells = line.body.cells if isinstance(line.body, ReserveBody) else range(balance.opened.cells)
+            self._balances[dataset] = balance
+            self._touched |= {(dataset, cell): None for cell in cells}
+        self._taken[line.kind, line.body.subject] = line
+        self.head = line.head
+
+    def write(self) -> None:
+        """Store the lines taken, the spends they lead to and the new head."""
+        if not self._taken:
+            return
+        heads = self._tables.heads
+        moved = self._connection.execute(
+            update(heads)
+            .where(heads.c.owner == self._owner)
+            .where(heads.c.sequence == self._start.sequence, heads.c.hash == self._start.hash)
+            .values(sequence=self.head.sequence, hash=self.head.hash)
+        )
+        if moved.rowcount != 1:  # the lock makes this impossible; a lock that does not hold must not cost a budget
+            raise NotNext("Another process extended this ledger at the same time.", "Try again.")
+        taken = list(self._taken.values())
+        try:
+            self._connection.execute(insert(self._tables.lines), [self._row(line) for line in taken])
+            self._write_spends({line.body.dataset for line in taken if isinstance(line.body, OpenBody)})
+        except IntegrityError:
+            raise broken(
+                self._start.sequence, "the tables hold rows that the lines up to here do not explain."
+            ) from None
+        self._start, self._taken, self._touched = self.head, {}, {}
+
+    def _row(self, line: Line) -> dict[str, Any]:
+        return {
+            "owner": self._owner,
+            "sequence": line.sequence,
+            "previous": line.previous,
+            "time": line.time,
+            "hash": line.hash,
+            **_columns(line.body),
+        }
+
+    def _write_spends(self, opened: set[str]) -> None:
+        table, new, changed = self._tables.spend, [], []
+        for dataset, cell in self._touched:
+            digits = _digits(self._balances[dataset].spends[cell])
+            if dataset in opened:
+                new.append({"owner": self._owner, "dataset": dataset, "cell": cell, **digits})
+            else:
+                changed.append({"of_owner": self._owner, "of_dataset": dataset, "of_cell": cell, **digits})
+        if new:
+            self._connection.execute(insert(table), new)
+        if changed:
+            self._connection.execute(
+                update(table)
+                .where(table.c.owner == bindparam("of_owner"))
+                .where(table.c.dataset == bindparam("of_dataset"), table.c.cell == bindparam("of_cell")),
+                changed,
+            )

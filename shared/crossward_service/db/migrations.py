@@ -1,6 +1,6 @@
 """Bringing a database to the form that the code was written for; each service ships a chain of migrations of its own.
 
-A database only moves forward. One that a later release has changed is refused: this code does not know what it holds.
+A database only moves forward. One that a later version has changed is refused: this code does not know what it holds.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class Migrations:
         with write(engine) as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self.lock})
-            self.check_known(found(connection))
+            self.check_known(current_migration(connection))
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
 
     def check_newest(self, connection: Connection) -> None:
         """Refuse a database that is not of the form this code was written for."""
-        at = found(connection)
+        at = current_migration(connection)
         self.check_known(at)
         if at != self.newest:
             raise NotReady(
-                f"The database is at migration {at or 'none'} and this release needs {self.newest}.", self.fix
+                f"The database is at migration {at or 'none'} and this version needs {self.newest}.", self.fix
             )
 
     def check_known(self, revision: str | None) -> None:
@@ -51,9 +51,9 @@ class Migrations:
         known = {script.revision for script in self._scripts().walk_revisions()}
         if revision is not None and revision not in known:
             raise NotReady(
-                f"The database is at migration {revision}, which this release ({__version__}) does not know: a later "
-                "release made it.",
-                "Run that release, or restore the backup made before the upgrade with this one.",
+                f"The database is at migration {revision}, which this version ({__version__}) does not know: a later "
+                "version made it.",
+                "Run that version, or restore the backup made before the upgrade with this one.",
             )
 
     @property
@@ -71,6 +71,6 @@ class Migrations:
         return config
 
 
-def found(connection: Connection) -> str | None:
+def current_migration(connection: Connection) -> str | None:
     """The migration a database is at; None for an empty one."""
     return MigrationContext.configure(connection).get_current_revision()

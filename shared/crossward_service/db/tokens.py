@@ -10,7 +10,7 @@ from sqlalchemy import Column, Connection, Float, MetaData, String, Table, delet
 
 from crossward.errors import Conflict, InvalidSetting, NotFound
 from crossward_service.db.lifecycle import enum_column
-from crossward_service.http.tokens import Holder, new_token
+from crossward_service.http.access import Holder, new_token
 
 R = TypeVar("R", bound=StrEnum)
 

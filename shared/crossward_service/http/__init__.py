@@ -1,6 +1,13 @@
 """What every service shares at its HTTP edge, in the order a request meets it.
 
-`serve` binds and runs, `app` builds the application, `edge` guards it, `parties` and `tokens` say who is asking,
-`transactions` keeps one request to one transaction, `problems` turns every refusal into one shape. `client` is the
-other end; `signing` and `keys` are common to both.
+serve        bind, run, stop; one process or several
+app          the application: routes for health and metrics, one transaction for one request
+edge         what holds for each request, whatever the route does
+access       who is asking: tokens of people, signatures of parties
+signing      signed requests, both ends
+problems     every refusal in one shape
+telemetry    logs and metrics
+settings     what an operator tells a service
+tls          a private certificate authority for those who have none
+healthcheck  whether the service in this container is ready
 """

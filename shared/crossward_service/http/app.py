@@ -1,22 +1,31 @@
-"""The application every service starts from: edge, problems, health and metrics; services add their routers."""
+"""The application every service starts from: edge, problems, health and metrics; services add their routers.
+
+One request is one transaction, committed before the response. FastAPI ends an ordinary `yield` dependency after the
+response has left: a commit that fails there has already been answered with 200. Ending it with the function
+(``scope="function"``) puts the commit before the first byte of the answer.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from anyio import CapacityLimiter
-from fastapi import FastAPI, Response
+from anyio import CancelScope, CapacityLimiter, to_thread
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from crossward.errors import NotReady
 from crossward_service.http import problems
 from crossward_service.http.edge import Edge, Limits
-from crossward_service.http.metrics import RequestMetrics
+from crossward_service.http.telemetry import RequestMetrics
+
+T = TypeVar("T")
 
 log = logging.getLogger("crossward.readiness")
 
@@ -96,3 +105,33 @@ def _add_health(app: FastAPI, readiness: Sequence[Check], metrics: RequestMetric
     def prometheus() -> Response:
         """Counts and times of requests, as Prometheus reads them."""
         return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def transaction(begin: Callable[[Request], AbstractContextManager[T]]) -> Any:
+    """A dependency over a transaction: commits when the route returns, rolls back when it raises.
+
+    `begin` opens it from the request, as in ``Annotated[Connection, transaction(lambda request:
+    write(request.app.state.engine))]``; the context manager it gives commits on a clean exit and rolls back on an
+    exception. The app must come from `new_app`.
+    """
+
+    async def session(request: Request) -> AsyncIterator[T]:
+        # Opening may wait for another writer. With the routes' own threads all waiting here, that writer's route
+        # would find no thread to finish on: so openings and endings have threads of their own. One opening at a time
+        # makes the writers of this process take turns in the order they came.
+        opening: CapacityLimiter = request.app.state.opening
+        ending: CapacityLimiter = request.app.state.ending
+        manager = begin(request)
+        value = await to_thread.run_sync(manager.__enter__, limiter=opening)
+        try:
+            yield value
+        except BaseException:
+            with CancelScope(shield=True):
+                handled = await to_thread.run_sync(manager.__exit__, *sys.exc_info(), limiter=ending)
+            if not handled:
+                raise
+        else:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(manager.__exit__, None, None, None, limiter=ending)
+
+    return Depends(session, scope="function")

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crossward.errors import BodyTooLarge
 from crossward_service.http import problems
-from crossward_service.http.metrics import RequestMetrics, route_template
+from crossward_service.http.telemetry import RequestMetrics, route_template
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -103,8 +103,8 @@ class _Exchange:
         self, scope: Scope, receive: Receive, send: Send, limit: int, report: Callable[[Scope, _Exchange], None]
     ) -> None:
         headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
-        self.id = given if _ID.fullmatch(given) else secrets.token_hex(16)
+        asked = headers.get("x-request-id", "")
+        self.id = asked if _ID.fullmatch(asked) else secrets.token_hex(16)
         scope.setdefault("state", {})["request_id"] = self.id
         length = headers.get("content-length", "0")
         # Nineteen digits are more than any limit, and Python refuses to read thousands of them.

@@ -15,15 +15,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-SECONDS = 25.0
+ANSWER_SECONDS = 25.0
 
 
 def check() -> str:
     """Empty if the service is ready, otherwise what is wrong."""
-    told = _told()
-    port = int(told.get("port", 8400))
+    settings = _settings()
+    port = int(settings.get("port", 8400))
     try:
-        with closing(_connect(port, told)) as connection:
+        with closing(_connect(port, settings)) as connection:
             connection.request("GET", "/readyz")
             status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
@@ -31,24 +31,24 @@ def check() -> str:
     return "" if status == http.client.OK else f"/readyz answers {status}"
 
 
-def _connect(port: int, told: dict[str, Any]) -> http.client.HTTPConnection:
-    if "tls_cert" not in told:
-        return http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+def _connect(port: int, settings: dict[str, Any]) -> http.client.HTTPConnection:
+    if "tls_cert" not in settings:
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
     # The question is whether this very service is ready, so it must show this very certificate; its names, which need
     # not include loopback, are the callers' concern.
-    trust = ssl.create_default_context(cafile=told["tls_cert"])
+    trust = ssl.create_default_context(cafile=settings["tls_cert"])
     trust.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     trust.check_hostname = False
-    return http.client.HTTPSConnection("127.0.0.1", port, timeout=SECONDS, context=trust)
+    return http.client.HTTPSConnection("127.0.0.1", port, timeout=ANSWER_SECONDS, context=trust)
 
 
-def _told() -> dict[str, Any]:
+def _settings() -> dict[str, Any]:
     """The settings, as the service reads them: the file first, then the variables over it."""
     config = os.environ.get("CROSSWARD_CONFIG")
-    told = tomllib.loads(Path(config).read_text(encoding="utf-8")) if config else {}
+    settings = tomllib.loads(Path(config).read_text(encoding="utf-8")) if config else {}
     prefix = "CROSSWARD_"
     set_here = {name for name in os.environ if name.startswith(prefix)}
-    return told | {name.removeprefix(prefix).lower(): os.environ[name] for name in set_here}
+    return settings | {name.removeprefix(prefix).lower(): os.environ[name] for name in set_here}
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 ``type`` is a stable URN, ``title`` its meaning, ``detail`` what happened this time, ``fix`` what to do, ``instance``
 the request's id (also in the X-Request-ID header and in the log). Errors that may quote private values keep their
-words to themselves unless the app is a site's own (`catalogue.Text`); an unexpected exception says nothing but its
-request id, wherever it happens.
+words to themselves unless the app is a site's own (`crossward.protocol.problems.Text`); an unexpected exception says
+nothing but its request id, wherever it happens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from starlette.exceptions import HTTPException
 
 from crossward.errors import CrosswardError, StudyInvalid
-from crossward.protocol.problems import INVALID_REQUEST, MEDIA_TYPE, PREFIX, TABLE, Text, listed, urn
+from crossward.protocol.problems import INVALID_REQUEST, MEDIA_TYPE, PREFIX, TABLE, Text, nearest_entry, urn
 
 UNEXPECTED = PREFIX + "unexpected"
 KEPT = "The details stay where the data are."
@@ -71,19 +71,19 @@ def request_id(scope: Mapping[str, Any]) -> str:
 
 def of_error(error: CrosswardError, instance: str, *, local: bool) -> ProblemResponse:
     """The problem of one of our own errors, with its words if the reader may have them."""
-    kind = listed(type(error))
-    row = TABLE[kind]
-    shown = local or row.text is Text.PUBLIC
+    kind = nearest_entry(type(error))
+    form = TABLE[kind]
+    public = local or form.text is Text.PUBLIC
     problem = {
         "type": urn(kind),
-        "title": row.title,
-        "status": row.status,
-        "detail": error.cause if shown else KEPT,
-        "fix": error.fix if shown else KEPT_FIX,
+        "title": form.title,
+        "status": form.status,
+        "detail": error.cause if public else KEPT,
+        "fix": error.fix if public else KEPT_FIX,
         "instance": instance,
         **({"problems": [asdict(each) for each in error.problems]} if isinstance(error, StudyInvalid) else {}),
     }
-    return ProblemResponse(problem, {"WWW-Authenticate": row.challenge} if row.challenge else None)
+    return ProblemResponse(problem, {"WWW-Authenticate": form.challenge} if form.challenge else None)
 
 
 def of_http(error: HTTPException, instance: str) -> ProblemResponse:
@@ -157,10 +157,10 @@ def install(app: FastAPI, *, local: bool = False) -> None:
         Exception: lambda request, _: unexpected(request_id(request.scope)),
     }
     for kind, handler in handlers.items():
-        app.add_exception_handler(kind, _remembered(handler))
+        app.add_exception_handler(kind, _named_in_log(handler))
 
 
-def _remembered(handler: Callable[[Request, Any], ProblemResponse]) -> Callable[[Request, Any], Any]:
+def _named_in_log(handler: Callable[[Request, Any], ProblemResponse]) -> Callable[[Request, Any], Any]:
     """Leaves the problem's name with the request, where the access log finds it; async, to stay off the thread pool."""
 
     async def answer(request: Request, error: Exception) -> ProblemResponse:

@@ -2,23 +2,50 @@
 
 Standard output gets a single line, ``<title> ready on <address>``, once requests are answered: scripts wait for it,
 and with port 0 learn the port from it. Everything else is log, on standard error.
+
+A service may be several processes on one socket: started, watched, replaced, stopped together. The parent binds and
+supervises, and touches neither requests nor the database. Each worker is a fresh process (spawn: nothing is inherited
+but the socket), makes its own app from the settings, and says when it answers; standard output gets its line when all
+do. A worker that dies later is replaced; one that never gets ready ends the service, so that whoever started it
+sees why. Workers hold the other end of a pipe: if the parent is killed, they stop too. Counts of requests are kept in
+files that all workers share (see `telemetry`).
 """
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
+import os
 import signal
 import socket
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import TypeVar
 
 import uvicorn
 from fastapi import FastAPI
 
 from crossward.client.addresses import is_loopback
-from crossward.errors import InsecureAddress, InvalidSetting
-from crossward_service.http import logs
+from crossward.errors import InsecureAddress, InvalidSetting, NotReady
 from crossward_service.http.settings import ServiceSettings
+from crossward_service.http.telemetry import SHARED_FOLDER, configure_logs
+
+S = TypeVar("S", bound=ServiceSettings)
+Create = Callable[[S], FastAPI]
+
+RESTART_SECONDS = 1.0
+"""Until a worker that died is replaced."""
+
+STOP_SECONDS = 10.0
+"""What a worker may need to stop, beyond the time its requests have."""
+
+log = logging.getLogger("crossward.workers")
 
 
 class Server(uvicorn.Server):
@@ -58,7 +85,7 @@ class Server(uvicorn.Server):
 def new_server(app: FastAPI, settings: ServiceSettings, say: Callable[[str], None]) -> tuple[Server, socket.socket]:
     """A server and the socket it listens on already; `say` gets the ready line."""
     listener = bind(settings)
-    return server_of(app, settings, lambda: say(ready_line(app.title, listener, settings))), listener
+    return server_of(app, settings, lambda: say(ready_text(app.title, listener, settings))), listener
 
 
 def server_of(app: FastAPI, settings: ServiceSettings, ready: Callable[[], None]) -> Server:
@@ -95,13 +122,13 @@ def bind(settings: ServiceSettings) -> socket.socket:
 
 def run(app: FastAPI, settings: ServiceSettings) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are finished first."""
-    logs.configure(settings.log_level)
-    server, listener = new_server(app, settings, lambda line: print(line, flush=True))
+    configure_logs(settings.log_level)
+    server, listener = new_server(app, settings, lambda text: print(text, flush=True))
     with listener, stopped_by_signal():
         server.run(sockets=[listener])
 
 
-def ready_line(title: str, listener: socket.socket, settings: ServiceSettings) -> str:
+def ready_text(title: str, listener: socket.socket, settings: ServiceSettings) -> str:
     """What standard output gets, once."""
     return f"{title} ready on {address(listener, settings)}"
 
@@ -143,3 +170,111 @@ def stopped_by_signal(act: Callable[[], None] = lambda: None) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+# -- several processes ---------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+    title: str = ""  # once it is ready
+
+
+class _Workers:
+    """The parent's side."""
+
+    def __init__(self, create: Create[S], settings: S, count: int, listener: socket.socket) -> None:
+        self._spawn = multiprocessing.get_context("spawn")
+        self._start_one: Callable[[], _Worker] = lambda: self._start(create, settings, listener)
+        self._count = count
+        self._workers: list[_Worker] = []
+        self._stop_seconds = settings.shutdown_seconds + STOP_SECONDS
+        self._announced = False
+        # A signal must end a wait that is under way: it writes here.
+        self._wake, self._woken = multiprocessing.Pipe(duplex=False)
+
+    def interrupt(self) -> None:
+        """End `run`, from a signal's handler."""
+        self._woken.send(None)
+
+    def run(self, say: Callable[[str], None]) -> None:
+        """Keep `count` workers alive until interrupted."""
+        try:
+            self._workers = [self._start_one() for _ in range(self._count)]
+            while self._watch():
+                if not self._announced and all(worker.title for worker in self._workers):
+                    self._announced = True
+                    say(self._workers[0].title)
+        finally:
+            self._stop()
+
+    def _start(self, create: Create[S], settings: S, listener: socket.socket) -> _Worker:
+        ours, theirs = multiprocessing.Pipe()
+        process = self._spawn.Process(target=_work, args=(create, settings, listener, theirs), daemon=False)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _watch(self) -> bool:
+        """Wait for something to happen, and see to it; False once interrupted."""
+        happened = wait([self._wake, *(worker.pipe for worker in self._workers)])
+        if self._wake in happened:
+            return False
+        for number, worker in enumerate(self._workers):
+            if worker.pipe not in happened:
+                continue
+            try:
+                worker.title = worker.pipe.recv()
+            except EOFError:
+                worker.process.join()
+                self._check_was_ready(worker)
+                log.error("worker %s died with %s; starting another", worker.process.pid, worker.process.exitcode)
+                if self._wake.poll(RESTART_SECONDS):
+                    return False
+                self._workers[number] = self._start_one()
+        return True
+
+    def _check_was_ready(self, worker: _Worker) -> None:
+        if not worker.title:
+            raise NotReady("A worker of this service could not start.", "The lines above say why.")
+
+    def _stop(self) -> None:
+        for worker in self._workers:
+            worker.process.terminate()
+        end = time.monotonic() + self._stop_seconds
+        for worker in self._workers:
+            worker.process.join(max(0.0, end - time.monotonic()))
+            if worker.process.exitcode is None:
+                worker.process.kill()
+                worker.process.join()
+            worker.pipe.close()
+
+
+def run_workers(create: Create[S], settings: S, count: int) -> None:
+    """Serve `create(settings)` from `count` processes until SIGINT or SIGTERM; requests under way are finished first.
+
+    `create` is a function that other processes can import.
+    """
+    configure_logs(settings.log_level)
+    with bind(settings) as listener, tempfile.TemporaryDirectory(prefix="crossward-metrics-") as folder:
+        os.environ[SHARED_FOLDER] = folder  # read by prometheus_client when a worker imports it
+        workers = _Workers(create, settings, count, listener)
+        with stopped_by_signal(workers.interrupt):
+            workers.run(lambda title: print(ready_text(title, listener, settings), flush=True))
+
+
+def _work(create: Create[S], settings: S, listener: socket.socket, pipe: Connection) -> None:
+    """A worker's life."""
+    configure_logs(settings.log_level)
+    app = create(settings)
+    server = server_of(app, settings, lambda: pipe.send(app.title))
+    threading.Thread(target=_stop_with_parent, args=(server, pipe), daemon=True).start()
+    with listener, stopped_by_signal():
+        server.run(sockets=[listener])
+
+
+def _stop_with_parent(server: Server, pipe: Connection) -> None:
+    try:
+        pipe.recv()
+    except (EOFError, OSError):
+        server.should_exit = True

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from sqlalchemy.engine import make_url
 
 from crossward.client.addresses import check_url
 from crossward.errors import InvalidSetting
@@ -93,14 +94,17 @@ class ServiceSettings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _defaults(cls, given: Any) -> Any:
+    def _defaults(cls, values: Any) -> Any:
         """Without a database URL, an SQLite file in the data directory."""
-        if isinstance(given, dict) and not given.get("database_url"):
-            folder = Path(given.get("data_dir", cls.model_fields["data_dir"].default))
-            given = {**given, "database_url": f"sqlite:///{folder / cls.database_name}"}
-        elif isinstance(given, dict) and given.get("database_password_file"):
-            given = {**given, "database_url": _with_password(given["database_url"], given["database_password_file"])}
-        return given
+        if isinstance(values, dict) and not values.get("database_url"):
+            folder = Path(values.get("data_dir", cls.model_fields["data_dir"].default))
+            values = {**values, "database_url": f"sqlite:///{folder / cls.database_name}"}
+        elif isinstance(values, dict) and values.get("database_password_file"):
+            values = {
+                **values,
+                "database_url": _with_password(values["database_url"], values["database_password_file"]),
+            }
+        return values
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -114,6 +118,12 @@ class ServiceSettings(BaseSettings):
     def serves_tls(self) -> bool:
         """Whether callers are spoken to over TLS."""
         return self.tls_cert is not None
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        """Where an SQLite database lies; None for PostgreSQL."""
+        url = make_url(self.database_url)
+        return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
 
     def describe(self) -> dict[str, Any]:
         """The settings as they may be shown: secrets and the password of a database URL hidden."""

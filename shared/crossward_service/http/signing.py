@@ -184,22 +184,6 @@ def verify_body(head: SignedHead, body: bytes, *, key_of: KeyLookup, nonces: Non
     return head.party
 
 
-def verify_request(
-    *,
-    method: str,
-    path: str,
-    query: str,
-    headers: Mapping[str, str],
-    body: bytes,
-    key_of: KeyLookup,
-    nonces: NonceStore,
-    now: float,
-) -> str:
-    """The party that signed this request, whose body is here, or the reason it cannot be said."""
-    head = verify_head(method=method, path=path, query=query, headers=headers, key_of=key_of, now=now)
-    return verify_body(head, body, key_of=key_of, nonces=nonces, now=now)
-
-
 def _check_still_counts(head: SignedHead, key: PartyKey | None, now: float) -> None:
     if key is None or key.revoked:
         raise KeyRevoked(f"Key {head.key_id} of {head.party} was revoked.", "Enrol a new key.")

@@ -43,9 +43,9 @@ class Authority:
         """The authority of a folder, made the first time."""
         key, certificate = folder / "ca.key", folder / "ca.pem"
         if not certificate.exists():
-            made = cls._make()
-            write_file(key, _pem(made.key), 0o600)
-            write_file(certificate, made.certificate.public_bytes(Encoding.PEM), 0o644)
+            fresh = cls._make()
+            write_file(key, _pem(fresh.key), 0o600)
+            write_file(certificate, fresh.certificate.public_bytes(Encoding.PEM), 0o644)
         loaded = load_pem_private_key(key.read_bytes(), None)
         if not isinstance(loaded, ec.EllipticCurvePrivateKey):
             raise InvalidSetting(f"{key} is not a key that was made here.", "Give an empty folder.")

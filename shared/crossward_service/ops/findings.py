@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from crossward.errors import CrosswardError
 
-Verdict = Literal["ok", "warning", "fault"]
+
+class Verdict(StrEnum):
+    """What a finding comes to."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAULT = "fault"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at: `found` says what is there, `fix` what to do about it (nothing if all is well)."""
+    """One thing looked at: `observation` says what is there, `fix` what to do about it (nothing if all is well)."""
 
     check: str
     verdict: Verdict
-    found: str
+    observation: str
     fix: str = ""
 
     def to_dict(self) -> dict[str, str]:
@@ -34,7 +41,7 @@ class Findings:
     @property
     def faulty(self) -> bool:
         """Whether anything must be fixed."""
-        return any(item.verdict == "fault" for item in self.items)
+        return any(item.verdict is Verdict.FAULT for item in self.items)
 
     def looking_at(self, check: str) -> Notes:
         """One check, as a context: what it does not say, or cannot finish, is never ok."""
@@ -52,24 +59,24 @@ class Notes:
         """Whether nothing was said yet."""
         return len(self._items) == self._before
 
-    def ok(self, found: str) -> None:
+    def ok(self, observation: str) -> None:
         """All is well."""
-        self._add("ok", found, "")
+        self._add(Verdict.OK, observation, "")
 
-    def warning(self, found: str, fix: str) -> None:
+    def warning(self, observation: str, fix: str) -> None:
         """It works now; look at it soon."""
-        self._add("warning", found, fix)
+        self._add(Verdict.WARNING, observation, fix)
 
-    def fault(self, found: str, fix: str) -> None:
+    def fault(self, observation: str, fix: str) -> None:
         """It does not work, or must not."""
-        self._add("fault", found, fix)
+        self._add(Verdict.FAULT, observation, fix)
 
     def unknown(self, why: str, fix: str = "Fix what stands in the way, then ask again.") -> None:
         """It could not be looked at."""
-        self._add("warning", f"Not checked: {why}.", fix)
+        self._add(Verdict.WARNING, f"Not checked: {why}.", fix)
 
-    def _add(self, verdict: Verdict, found: str, fix: str) -> None:
-        self._items.append(Finding(self.check, verdict, found, fix))
+    def _add(self, verdict: Verdict, observation: str, fix: str) -> None:
+        self._items.append(Finding(self.check, verdict, observation, fix))
 
     def __enter__(self) -> Self:
         return self

@@ -19,11 +19,13 @@ from crossward.client.addresses import check_url, is_loopback
 from crossward.errors import InvalidSetting, RemoteProblem, Unreachable
 from crossward.version import __version__
 from crossward_service.http.signing import SKEW
-from crossward_service.ops.certificates import lasting
 from crossward_service.ops.findings import Findings, Notes
 
-PATIENCE = 10.0
-WORRY = SKEW / 10
+ANSWER_SECONDS = 10.0
+RENEW_DAYS = 30
+"""Days before its end at which a certificate should be renewed."""
+
+DRIFT_SECONDS = SKEW / 10
 """Seconds two clocks may differ before it is worth a word; signatures fail at `SKEW`."""
 
 # What OpenSSL calls the reasons for which it refuses a certificate.
@@ -71,18 +73,18 @@ def examine(findings: Findings, url: str, ca: Path | None, *, insecure: bool) ->
 def _reach(note: Notes, url: str) -> bool:
     host, port, via = _way(url)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         note.fault(f"{host}{via} has no address here: {error.strerror}.", "Check the name, the DNS or the proxy.")
         return False
     try:
-        socket.create_connection((host, port), timeout=PATIENCE).close()
+        socket.create_connection((host, port), timeout=ANSWER_SECONDS).close()
     except OSError as error:
         words = error.strerror or type(error).__name__
         fix = "Is it running? Let the firewall pass outgoing connections there, or set HTTPS_PROXY."
         note.fault(f"{host}:{port}{via} does not answer: {words}.", fix)
         return False
-    note.ok(f"{host}:{port}{via} answers at {found[0][4][0]}.")
+    note.ok(f"{host}:{port}{via} answers at {addresses[0][4][0]}.")
     return True
 
 
@@ -113,7 +115,7 @@ def _ask(note: Notes, url: str, ca: Path | None) -> Peer | None:
         return None
     if peer.certificate is not None:
         end = datetime.fromtimestamp(ssl.cert_time_to_seconds(peer.certificate["notAfter"]), UTC)
-        lasting(note, end, "The coordinator's certificate is trusted, names its host and", "coordinator's certificate")
+        note_end(note, end, "The coordinator's certificate is trusted, names its host and", "coordinator's certificate")
     elif is_loopback(urlsplit(url).hostname or ""):
         note.ok("None, on this machine alone.")
     else:
@@ -127,14 +129,14 @@ def about(url: str, ca: Path | None) -> Peer:
     loopback = is_loopback(urlsplit(url).hostname or "")
     try:
         with (
-            httpx.Client(verify=trust, trust_env=not loopback, timeout=PATIENCE) as http,
+            httpx.Client(verify=trust, trust_env=not loopback, timeout=ANSWER_SECONDS) as http,
             http.stream("GET", f"{url.rstrip('/')}/v1/coordinator") as response,
         ):
             received = time.time()
             tls = response.extensions["network_stream"].get_extra_info("ssl_object")
             certificate = None if tls is None else tls.getpeercert()
             body = response.read() if int(response.headers.get("content-length", 1 << 20)) < 1 << 16 else b""
-            return _understood(response, body, received, certificate)
+            return _peer_of(response, body, received, certificate)
     except httpx.TransportError as error:
         raise Unreachable(f"{url} gave no answer ({type(error).__name__}).", "Check network and proxy.") from error
 
@@ -146,12 +148,12 @@ def _trust(ca: Path | None) -> ssl.SSLContext:
         raise InvalidSetting(f"The CA bundle {ca} cannot be read.", "Correct CROSSWARD_TLS_CA.") from None
 
 
-def _understood(response: httpx.Response, body: bytes, received: float, certificate: dict[str, Any] | None) -> Peer:
+def _peer_of(response: httpx.Response, body: bytes, received: float, certificate: dict[str, Any] | None) -> Peer:
     try:
-        said = httpx.Response(200, content=body).json()
-        key, version = str(said["public_key"]), str(said["version"])
-        if "time" in said:
-            now = datetime.fromisoformat(said["time"]).timestamp()
+        answer = httpx.Response(200, content=body).json()
+        key, version = str(answer["public_key"]), str(answer["version"])
+        if "time" in answer:
+            now = datetime.fromisoformat(answer["time"]).timestamp()
         else:
             now = parsedate_to_datetime(response.headers["date"]).timestamp()
     except (ValueError, KeyError, TypeError):
@@ -163,13 +165,13 @@ def _understood(response: httpx.Response, body: bytes, received: float, certific
 
 def _compare(note: Notes, ahead: float) -> None:
     side = "behind" if ahead > 0 else "ahead of"
-    said = f"This clock is {abs(ahead):.0f} s {side} the coordinator's; {SKEW} s are allowed."
+    text = f"This clock is {abs(ahead):.0f} s {side} the coordinator's; {SKEW} s are allowed."
     if abs(ahead) >= SKEW:
-        note.fault(said, "Set the clock (NTP): the coordinator refuses what this site signs.")
-    elif abs(ahead) >= WORRY:
-        note.warning(said, "Set the clock (NTP) before it drifts further.")
+        note.fault(text, "Set the clock (NTP): the coordinator refuses what this site signs.")
+    elif abs(ahead) >= DRIFT_SECONDS:
+        note.warning(text, "Set the clock (NTP) before it drifts further.")
     else:
-        note.ok(said)
+        note.ok(text)
 
 
 def _refused(error: ssl.SSLError, host: str) -> tuple[str, str]:
@@ -189,10 +191,21 @@ def _refused(error: ssl.SSLError, host: str) -> tuple[str, str]:
     return f"TLS fails: {error.reason or type(error).__name__}.", "Is it https there? A proxy may stand in between."
 
 
+def note_end(note: Notes, end: datetime, certificate: str, what: str) -> None:
+    """Say how long a certificate lasts."""
+    days = (end - datetime.now(UTC)).days
+    if days < 0:
+        note.fault(f"{certificate} ended on {end:%Y-%m-%d}.", f"Renew the {what}.")
+    elif days < RENEW_DAYS:
+        note.warning(f"{certificate} ends on {end:%Y-%m-%d}, in {days} days.", f"Renew the {what}.")
+    else:
+        note.ok(f"{certificate} is good until {end:%Y-%m-%d}.")
+
+
 def causes(error: BaseException | None) -> list[BaseException]:
     """An error and all that led to it, back to where it began."""
-    found = []
+    chain = []
     while error is not None:
-        found.append(error)
+        chain.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return chain

@@ -19,9 +19,8 @@ from fastapi.responses import StreamingResponse
 
 from crossward import errors
 from crossward.client.addresses import check_url, is_loopback
-from crossward.client.http import HttpClient, Token
+from crossward.client.http import NEVER, HttpClient, Retry, Token
 from crossward.client.remote import error_of, remote
-from crossward.client.retry import NEVER, Retry
 from crossward.protocol.problems import TABLE
 from crossward_service.http import problems
 from crossward_service.http.app import new_app

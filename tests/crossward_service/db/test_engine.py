@@ -19,10 +19,9 @@ from sqlalchemy import Engine, MetaData, exc, text
 
 from crossward.errors import ChainBroken, InvalidSetting, StorageBusy, StorageFailed
 from crossward.protocol.ledger.lines import OpenBody, ReserveBody
-from crossward_service.db.book import stored_line
 from crossward_service.db.engine import connect, read, storage, write
 from crossward_service.db.ledger import SqlLedger
-from crossward_service.db.ledger_tables import tables
+from crossward_service.db.ledger_tables import stored_line, tables
 
 ZEROS = "0" * 64
 OPEN = OpenBody("data", 4, "basic", 10**15)
@@ -119,7 +118,10 @@ CHILD = """
 import os, sys
 from sqlalchemy import MetaData
 from crossward.errors import StorageFailed
-from crossward.ledger import OpenBody, SqlLedger, connect, tables, write
+from crossward.protocol.ledger.lines import OpenBody
+from crossward_service.db.engine import connect, write
+from crossward_service.db.ledger import SqlLedger
+from crossward_service.db.ledger_tables import tables
 engine = connect(sys.argv[1])
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)  # root may write what is read-only

@@ -1,15 +1,16 @@
 """Who may ask: parties by their signature, people by their token, over a real server."""
 
 import re
+import runpy
 import threading
+from pathlib import Path
 from typing import Annotated
 
 import pytest
 from fastapi import Body, Depends, Request
 
-from crossward.client.http import HttpClient, Token
+from crossward.client.http import NEVER, HttpClient, Token
 from crossward.client.remote import remote
-from crossward.client.retry import NEVER
 from crossward.errors import (
     Expired,
     InvalidSetting,
@@ -21,11 +22,11 @@ from crossward.errors import (
     WrongToken,
 )
 from crossward.protocol import keys
+from crossward_service.http.access import Holder, Trust, hash_token, new_token, require, require_party, same_token
 from crossward_service.http.app import new_app
-from crossward_service.http.nonces import MemoryNonces
-from crossward_service.http.parties import Trust, require_party
 from crossward_service.http.signing import PartyKey, Signer
-from crossward_service.http.tokens import Holder, hash_token, new_token, require, same_token
+
+MemoryNonces = runpy.run_path(str(Path(__file__).with_name("memory_nonces.py")))["MemoryNonces"]
 
 KEY, OLD_KEY = keys.generate(), keys.generate()
 LEAD, AUDITOR = new_token("lead"), new_token("auditor")

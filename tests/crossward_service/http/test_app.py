@@ -12,8 +12,7 @@ from pydantic import BaseModel
 
 from crossward_service.http.app import Check, new_app
 from crossward_service.http.edge import Edge, Limits
-from crossward_service.http.logs import JsonLines
-from crossward_service.http.metrics import RequestMetrics
+from crossward_service.http.telemetry import JsonLines, RequestMetrics
 
 
 class Score(BaseModel):

@@ -1,6 +1,8 @@
 """The check of a container: ready, not ready, nobody there; over HTTP and over TLS, told as the service is told."""
 
 import logging
+import subprocess
+import sys
 import threading
 import time
 
@@ -80,3 +82,11 @@ def test_checks_that_are_well_fill_no_log(serve, told, caplog):
 
 def statuses(caplog):
     return [record.status for record in caplog.records if record.name == "crossward.access"]
+
+
+def test_it_loads_next_to_nothing():
+    """It runs every few seconds beside a service that computes."""
+    program = "import sys, crossward_service.http.healthcheck; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "crossward_service.http.healthcheck" in loaded
+    assert not {"fastapi", "pydantic", "sqlalchemy", "httpx", "numpy", "cryptography", "crossward"} & set(loaded)

@@ -11,8 +11,7 @@ from sqlalchemy import Connection, text
 
 from crossward.errors import BudgetExceeded
 from crossward_service.db.engine import connect, write
-from crossward_service.http.app import new_app
-from crossward_service.http.transactions import transaction
+from crossward_service.http.app import new_app, transaction
 
 Writing = Annotated[Connection, transaction(lambda request: write(request.app.state.engine))]
 

@@ -11,13 +11,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from crossward.client.http import HttpClient
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, HttpClient
 
 ASKED = 'crossward_requests_total{method="GET",route="/pid",status="200"}'
 PROGRAM = """
 import os, sys, time
-from crossward_service.http import workers
+from crossward_service.http.serve import run_workers
 from crossward_service.http.app import new_app
 from crossward_service.http.settings import ServiceSettings
 
@@ -43,7 +42,7 @@ def create(settings):
     return app
 
 if __name__ == "__main__":
-    workers.run(create, ServiceSettings.load(port=0), 2)
+    run_workers(create, ServiceSettings.load(port=0), 2)
     print("after")
 """
 

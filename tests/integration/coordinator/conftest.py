@@ -22,8 +22,7 @@ import pytest
 from sqlalchemy import update
 
 from crossward.client import http as client
-from crossward.client.http import HttpClient, Token
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import Unreachable
 from crossward.study import study_for
 from crossward_coordinator import app as coordinator_app

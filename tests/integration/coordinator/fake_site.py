@@ -6,8 +6,7 @@ import time
 
 import numpy as np
 
-from crossward.client.http import HttpClient
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, HttpClient
 from crossward.privacy.budget import nano_epsilon
 from crossward.protocol import keys
 from crossward.protocol.canonical import sha256

@@ -8,8 +8,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
-from crossward.client.http import HttpClient
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, HttpClient
 from crossward.errors import InvalidSetting, NotReady
 from crossward.protocol import keys
 from crossward_coordinator.app import create_app

@@ -8,9 +8,8 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from crossward.client.http import HttpClient
+from crossward.client.http import NEVER, HttpClient
 from crossward.client.remote import remote
-from crossward.client.retry import NEVER
 from crossward.errors import (
     AccessRefused,
     Conflict,

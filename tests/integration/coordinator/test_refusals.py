@@ -11,10 +11,9 @@ from fastapi import Body
 from sqlalchemy import Column, Connection, ForeignKey, Integer, MetaData, String, Table, func, insert, select, update
 
 from crossward_service.db.engine import connect, read, write
-from crossward_service.http.app import new_app
+from crossward_service.http.app import new_app, transaction
 from crossward_service.http.serve import address, new_server
 from crossward_service.http.settings import ServiceSettings
-from crossward_service.http.transactions import transaction
 
 metadata = MetaData()
 houses = Table("houses", metadata, Column("name", String(8), primary_key=True))

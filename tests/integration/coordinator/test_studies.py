@@ -4,13 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from crossward.client.http import HttpClient, Token
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import BodyTooLarge, Conflict, InvalidMessage, NotFound, RemoteProblem, StudyInvalid
 from crossward.study import Study, example
 from crossward_coordinator.clock import Gauges
 from crossward_service.db.engine import connect
-from crossward_service.http.metrics import RequestMetrics
+from crossward_service.http.telemetry import RequestMetrics
 
 
 def test_a_bad_file_is_refused_with_lines_and_fields(small):

@@ -22,8 +22,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import select
 
-from crossward.client.http import HttpClient, Token
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import CrosswardError
 from crossward.learning.encoding import Category, Flag, Number, Schema
 from crossward.privacy.budget import Budget

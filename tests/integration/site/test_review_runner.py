@@ -8,8 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from crossward.client.http import Answer, HttpClient
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, Answer, HttpClient
 from crossward.errors import NotReady, Unreachable
 from crossward_coordinator.tables import parties
 from crossward_service.db.engine import connect, write

@@ -66,7 +66,7 @@ def findings():
 
     def examined(*words, code=0, **environment):
         said = json.loads(_crossward("doctor", *words, "--json", code=code, **environment))
-        assert all(set(item) == {"check", "verdict", "found", "fix"} for item in said)
+        assert all(set(item) == {"check", "verdict", "observation", "fix"} for item in said)
         assert all(item["fix"] for item in said if item["verdict"] != "ok")
         return {item["check"]: item for item in said}
 

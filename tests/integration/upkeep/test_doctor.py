@@ -15,8 +15,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import text, update
 
-from crossward.client.http import HttpClient, Token
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import InvalidSetting
 from crossward.privacy.budget import Budget
 from crossward.protocol import keys
@@ -28,7 +27,7 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.records import DATASET, PERSON, write_csv
 from crossward_service.db.engine import connect, write
 from crossward_service.http.serve import new_server
-from crossward_service.ops import database, machine, peer
+from crossward_service.ops import examination, peer
 from crossward_service.ops.findings import Findings
 from crossward_site import commands, doctor, facts
 from crossward_site.policy import Policy
@@ -117,10 +116,10 @@ def test_a_site_that_is_well(site):
     before = {path.name: path.read_bytes() for path in site.settings.data_dir.iterdir()}
     items = found(site.settings)
     assert faults(items) == []
-    assert "good until" in items["TLS"].found
-    assert "not running" in items["service"].found
+    assert "good until" in items["TLS"].observation
+    assert "not running" in items["service"].observation
     assert items["service"].verdict == "warning"
-    assert "will hear the last 1 lines" in items["mirror"].found
+    assert "will hear the last 1 lines" in items["mirror"].observation
     assert {path.name: path.read_bytes() for path in site.settings.data_dir.iterdir()} == before
 
 
@@ -131,7 +130,7 @@ def test_before_it_has_joined_it_looks_where_it_is_told(hub, tmp_path, quiet):
     commands.init(settings)
     items = found(settings, hub.url)
     assert (items["TLS"].verdict, items["clock"].verdict, items["key"].verdict) == ("ok", "ok", "warning")
-    assert "Not checked" in found(settings)["address"].found
+    assert "Not checked" in found(settings)["address"].observation
 
 
 @pytest.mark.parametrize("side", [-1, 1])
@@ -141,21 +140,21 @@ def test_clocks(site, monkeypatch, side):
         monkeypatch.setattr(peer, "time", skewed)
         clock = found(site.settings)["clock"]
         assert clock.verdict == verdict
-        assert ("ahead of" if side > 0 else "behind") in clock.found
+        assert ("ahead of" if side > 0 else "behind") in clock.observation
 
 
 def test_tls_that_is_not_trusted_or_not_for_this_host(site, hub, authority):
     items = found(changed(site.settings, tls_ca=authority().file))
-    assert "not trusted" in items["TLS"].found
+    assert "not trusted" in items["TLS"].observation
     assert "CROSSWARD_TLS_CA" in items["TLS"].fix
-    assert "Not checked" in items["clock"].found
-    assert "Not checked" in items["mirror"].found
+    assert "Not checked" in items["clock"].observation
+    assert "Not checked" in items["mirror"].observation
     point_at(site, f"https://127.0.0.1:{hub.port}")
-    assert "not for 127.0.0.1" in found(site.settings)["TLS"].found
+    assert "not for 127.0.0.1" in found(site.settings)["TLS"].observation
     point_at(site, "https://localhost:1")
-    assert "does not answer" in found(site.settings)["address"].found
+    assert "does not answer" in found(site.settings)["address"].observation
     point_at(site, "https://no-such-host.invalid")
-    assert "has no address" in found(site.settings)["address"].found
+    assert "has no address" in found(site.settings)["address"].observation
 
 
 def point_at(site, url):
@@ -167,7 +166,7 @@ def test_a_proxy_is_dialled_and_named_without_its_password(site, quiet, monkeypa
     monkeypatch.setenv("https_proxy", f"http://user:hunter22@127.0.0.1:{quiet}")
     point_at(site, "https://coordinator.example")
     items = found(site.settings)
-    assert f"127.0.0.1:{quiet} (the proxy to coordinator.example) does not answer" in items["address"].found
+    assert f"127.0.0.1:{quiet} (the proxy to coordinator.example) does not answer" in items["address"].observation
     assert "hunter22" not in str(items)
 
 
@@ -178,9 +177,9 @@ def test_certificates_that_end(hub, tmp_path, authority):
         assert found(settings)["own certificate"].verdict == verdict
     one, other = ca.issue("one.example"), ca.issue("other.example")
     mixed = TargetSettings(data_dir=tmp_path, tls_cert=one["tls_cert"], tls_key=other["tls_key"])
-    assert "is not the key of" in found(mixed)["own certificate"].found
+    assert "is not the key of" in found(mixed)["own certificate"].observation
     named = TargetSettings(data_dir=tmp_path, public_url="https://else.example", **one)
-    assert "is not for else.example" in found(named)["own certificate"].found
+    assert "is not for else.example" in found(named)["own certificate"].observation
     nothing = TargetSettings(data_dir=tmp_path, tls_ca=tmp_path / "none.pem")
     assert found(nothing)["CA bundle"].verdict == "fault"
 
@@ -191,7 +190,7 @@ def test_a_coordinator_whose_certificate_has_ended(hub, site, tmp_path, authorit
     init(settings)
     with serving(settings) as port:
         point_at(site, f"https://localhost:{port}")
-        assert "has ended" in found(changed(site.settings, tls_ca=ca.file))["TLS"].found
+        assert "has ended" in found(changed(site.settings, tls_ca=ca.file))["TLS"].observation
 
 
 def test_another_coordinator_answers(site, tmp_path, authority):
@@ -202,24 +201,24 @@ def test_another_coordinator_answers(site, tmp_path, authority):
         point_at(site, f"https://localhost:{port}")
         items = found(changed(site.settings, tls_ca=ca.file))
     assert faults(items) == ["coordinator"]
-    assert "Another coordinator" in items["coordinator"].found
-    assert "Not checked" in items["enrolment"].found
+    assert "Another coordinator" in items["coordinator"].observation
+    assert "Not checked" in items["enrolment"].observation
 
 
 def test_keys(site, hub):
     key = site.settings.data_dir / "party.key"
     key.chmod(0o644)
-    assert "0644" in found(site.settings)["key"].found
+    assert "0644" in found(site.settings)["key"].observation
     key.unlink()
     keys.save(keys.generate(), key)
     assert "enrolment" in faults(found(site.settings))
     key.unlink()
-    assert "cannot be read" in found(site.settings)["key"].found
+    assert "cannot be read" in found(site.settings)["key"].observation
 
 
 def test_a_revoked_party_and_a_stopped_one(site, hub):
     ask(hub, "DELETE", f"/v1/parties/{site.party}")
-    assert "revoked" in found(site.settings)["enrolment"].found
+    assert "revoked" in found(site.settings)["enrolment"].observation
     code = ask(hub, "POST", "/v1/parties/invites", {"party": site.party, "role": "target"})["code"]
     wrong = ask(hub, "POST", "/v1/parties/invites", {"party": f"{site.party}-b", "role": "target"})["code"]
     with pytest.raises(InvalidSetting, match="keeps its name"):
@@ -227,14 +226,14 @@ def test_a_revoked_party_and_a_stopped_one(site, hub):
     commands.join_coordinator(site.settings, "target", hub.url, code)  # invited again, it comes with a fresh key
     assert faults(found(site.settings)) == []
     site.opened.stop("the ledgers differ.")
-    assert "the ledgers differ." in found(site.settings)["ledger"].found
+    assert "the ledgers differ." in found(site.settings)["ledger"].observation
 
 
 def test_a_ledger_that_was_touched(site):
     with write(site.opened.engine) as connection:
         connection.execute(update(ledger.lines).values(time=1))
     items = found(site.settings)
-    assert "Line 1" in items["ledger"].found
+    assert "Line 1" in items["ledger"].observation
     assert items["ledger"].verdict == "fault"
 
 
@@ -246,21 +245,21 @@ def test_data_that_are_gone_and_never_a_value_of_them(site, tmp_path):
         "\n".join(["SECRETNAME," + lines[1], *lines[2:]])
     )  # no line of names: a record stands there
     items = found(site.settings)
-    assert "'bmi'" in items["data patients"].found
+    assert "'bmi'" in items["data patients"].observation
     assert "SECRETNAME" not in str(items)
-    assert lines[1].split(",")[1] not in items["data patients"].found + items["data patients"].fix
+    assert lines[1].split(",")[1] not in items["data patients"].observation + items["data patients"].fix
     site.records.unlink()
-    assert "No such file" in found(site.settings)["data patients"].found
+    assert "No such file" in found(site.settings)["data patients"].observation
 
     records = tmp_path / "records.sqlite3"
     replace_place(site, SqlPlace(kind="sql", url=f"sqlite:///{records}", query="SELECT 'SECRETNAME' + no_such"))
     said = found(site.settings)["data patients"]
     assert said.verdict == "fault"
-    assert "SECRETNAME" not in said.found
+    assert "SECRETNAME" not in said.observation
     replace_place(site, SqlPlace(kind="sql", url="postgresql+psycopg://u:hunter22@127.0.0.1:1/x", query="SELECT 1"))
     said = found(site.settings)["data patients"]
     assert said.verdict == "fault"
-    assert "hunter22" not in said.found
+    assert "hunter22" not in said.observation
 
 
 def test_people_with_two_budgets(site, tmp_path):
@@ -275,7 +274,7 @@ def test_people_with_two_budgets(site, tmp_path):
             assert found(site.settings)["budgets"].verdict == "ok"
     Vault(site.opened).add_version("visits")
     said = found(site.settings)["budgets"]
-    assert (said.verdict, said.found) == ("warning", "2 people are in two datasets and have both budgets.")
+    assert (said.verdict, said.observation) == ("warning", "2 people are in two datasets and have both budgets.")
 
 
 def replace_place(site, place):
@@ -299,22 +298,22 @@ def test_policies_worth_a_word(rules, word):
 
 
 def test_disk_folder_and_secret(site, monkeypatch):
-    monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: SimpleNamespace(free=10 << 20))
+    monkeypatch.setattr(examination.shutil, "disk_usage", lambda _: SimpleNamespace(free=10 << 20))
     assert found(site.settings)["disk"].verdict == "fault"
-    monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: SimpleNamespace(free=500 << 20))
+    monkeypatch.setattr(examination.shutil, "disk_usage", lambda _: SimpleNamespace(free=500 << 20))
     assert found(site.settings)["disk"].verdict == "warning"
     site.settings.data_dir.chmod(0o755)
     assert found(site.settings)["data directory"].verdict == "warning"
     (site.settings.data_dir / "site.secret").write_text("0" * 64)
     items = found(site.settings)
-    assert "not the secret" in items["site secret"].found
-    assert "Not checked" in items["key"].found
+    assert "not the secret" in items["site secret"].observation
+    assert "Not checked" in items["key"].observation
 
 
 def test_a_read_only_database(site):
     findings, file = Findings(), site.settings.data_dir / "target.sqlite3"
     engine = connect(f"sqlite:///file:{file}?mode=ro&uri=true")
-    database._writable(findings, engine)
+    examination._examine_writing(findings, engine)
     engine.dispose()
     assert findings.faulty
 
@@ -323,9 +322,9 @@ def test_a_database_of_another_version_is_examined_no_further(site):
     with write(site.opened.engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'later0099'"))
     items = found(site.settings)
-    assert "a later release made it" in items["migrations"].found
+    assert "a later version made it" in items["migrations"].observation
     assert "ledger" not in items
-    assert "Not checked" in items["key"].found
+    assert "Not checked" in items["key"].observation
 
 
 def test_another_program_has_the_port(site):
@@ -336,7 +335,7 @@ def test_another_program_has_the_port(site):
         items = found(changed(site.settings, port=other.server_port))
         other.shutdown()
         thread.join()
-    assert "Another program" in items["service"].found
+    assert "Another program" in items["service"].observation
 
 
 def test_the_coordinator_and_itself_from_outside(hub, monkeypatch):

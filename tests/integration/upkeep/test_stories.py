@@ -38,16 +38,17 @@ def test_an_old_backup_of_a_site_spends_nothing_until_it_has_caught_up(
         checks = "data directory", "migrations", "site secret", "ledger", "key", "address", "TLS", "clock", "versions"
         for check in (*checks, "service", "coordinator", "enrolment", "mirror", "data patients", "policy"):
             assert well[check]["verdict"] == "ok", well[check]
-        assert "3 lines on both sides" in well["mirror"]["found"]
-        assert "is ready" in well["service"]["found"]
+        assert "3 lines on both sides" in well["mirror"]["observation"]
+        assert "is ready" in well["service"]["observation"]
         service.stop()
 
         assert BRANCH in crossward("target", "restore", old, "--data-dir", again)
         assert {stat.S_IMODE(path.stat().st_mode) for path in again.iterdir()} == {0o600}
         stale = findings("--data-dir", again, CROSSWARD_PORT="1", code=1)  # which service it is, it sees
         assert [check for check, item in stale.items() if item["verdict"] == "fault"] == ["mirror"]
-        assert "The mirror has 3 lines and this ledger 1: this database is an old backup." in stale["mirror"]["found"]
-        assert "not running" in stale["service"]["found"]
+        mirror = stale["mirror"]["observation"]
+        assert "The mirror has 3 lines and this ledger 1: this database is an old backup." in mirror
+        assert "not running" in stale["service"]["observation"]
 
         small.begin(lead, small.study("two", "direct"))
         with SiteClient(federation.start("target", again).url, federation.token) as site:

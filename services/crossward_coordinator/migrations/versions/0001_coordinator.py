@@ -164,12 +164,14 @@ def _ledger() -> None:
         _text("previous"),
         _text("kind", 16),
         _text("subject", 200),
+        sa.Column("study", sa.String(200)),
         _big("time"),
         _text("body", None),
         _text("hash"),
         sa.ForeignKeyConstraint(["owner"], ["ledger_heads.owner"], name="ledger_lines_owner"),
         sa.UniqueConstraint("owner", "kind", "subject", name="ledger_lines_once"),
     )
+    op.create_index("ledger_lines_study", "ledger_lines", ["owner", "study"])
     op.create_table(
         "ledger_spend",
         _text("owner", 200, key=True),

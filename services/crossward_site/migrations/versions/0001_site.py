@@ -129,12 +129,14 @@ def _ledger() -> None:
         _text("previous", 64),
         _text("kind", 16),
         _text("subject", 200),
+        sa.Column("study", sa.String(200)),
         sa.Column("time", sa.BigInteger, nullable=False),
         sa.Column("body", sa.Text, nullable=False),
         _text("hash", 64),
         sa.ForeignKeyConstraint(["owner"], ["ledger_heads.owner"], name="ledger_lines_owner"),
         sa.UniqueConstraint("owner", "kind", "subject", name="ledger_lines_once"),
     )
+    op.create_index("ledger_lines_study", "ledger_lines", ["owner", "study"])
     op.create_table(
         "ledger_spend",
         _text("owner", 200, primary_key=True),

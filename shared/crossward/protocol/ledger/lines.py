@@ -8,16 +8,17 @@ no float to round and no NaN to compare. A line that breaks the form cannot be b
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, NoReturn, cast
+from enum import StrEnum
+from typing import Any, ClassVar, NoReturn, cast
 
 from crossward.errors import Malformed
 from crossward.privacy.budget import ATTO, Budget, Cost
+from crossward.protocol.canonical import canonical, sha256
 
 GENESIS = "0" * 64
 MOST_CELLS = 1000
@@ -29,9 +30,19 @@ _NAME = re.compile(r"[!-~]{1,200}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def canonical(value: object) -> bytes:
-    """The one byte string of a plain value: sorted keys, no spaces, ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+class LineKind(StrEnum):
+    """What a line does."""
+
+    OPEN = "open"
+    RESERVE = "reserve"
+    RELEASE = "release"
+
+
+class FilterKind(StrEnum):
+    """How the charges of a cell add up: by their epsilons, or as zero-concentrated losses."""
+
+    BASIC = "basic"
+    ZCDP = "zcdp"
 
 
 def _refuse(rule: str, value: object) -> NoReturn:
@@ -58,22 +69,23 @@ def _check_whole(value: object, low: int, high: int, what: str) -> None:
 class OpenBody:
     """A dataset, the number of cells it is cut into, and the lifetime budget of each."""
 
-    kind: ClassVar[Literal["open"]] = "open"
+    kind: ClassVar[LineKind] = LineKind.OPEN
 
     dataset: str
     cells: int
-    filter: Literal["basic", "zcdp"]
+    filter: FilterKind
     nano_epsilon: int
     atto_delta: int = 0
 
     def __post_init__(self) -> None:
         _check_name(self.dataset, "dataset")
         _check_whole(self.cells, 1, MOST_CELLS, "cells")
-        if self.filter not in ("basic", "zcdp"):
+        if not isinstance(self.filter, str) or self.filter not in set(FilterKind):
             _refuse("filter is basic or zcdp", self.filter)
+        object.__setattr__(self, "filter", FilterKind(self.filter))  # a line that was read says it in plain text
         _check_whole(self.nano_epsilon, 0, MOST_NANO_EPSILON, "nano_epsilon")
         _check_whole(self.atto_delta, 0, MOST_ATTO_DELTA, "atto_delta")
-        if self.filter == "zcdp":  # it turns rho into (epsilon, delta), and has nothing to say without a delta
+        if self.filter is FilterKind.ZCDP:  # it turns rho into (epsilon, delta), and has nothing to say without a delta
             _check_whole(self.atto_delta, 1, MOST_ATTO_DELTA - 1, "atto_delta of a zcdp filter")
 
     @property
@@ -91,7 +103,7 @@ class OpenBody:
 class ReserveBody:
     """A task takes part of the budget of the cells it will read: this is the charge, and it is never refunded."""
 
-    kind: ClassVar[Literal["reserve"]] = "reserve"
+    kind: ClassVar[LineKind] = LineKind.RESERVE
 
     task: str
     study: str
@@ -131,7 +143,7 @@ class ReserveBody:
 class ReleaseBody:
     """The bytes that a task will publish, by their sha256: from here on no others may leave."""
 
-    kind: ClassVar[Literal["release"]] = "release"
+    kind: ClassVar[LineKind] = LineKind.RELEASE
 
     task: str
     digest: str
@@ -148,16 +160,18 @@ class ReleaseBody:
 
 Body = OpenBody | ReserveBody | ReleaseBody
 
-_BODIES: Mapping[str, type[Body]] = {"open": OpenBody, "reserve": ReserveBody, "release": ReleaseBody}
+_BODIES: Mapping[str, type[Body]] = {body.kind: body for body in (OpenBody, ReserveBody, ReleaseBody)}
 
 
 def values_of(body: Body) -> dict[str, Any]:
     """A body as plain values."""
-    return {name: list(value) if type(value) is tuple else value for name, value in _fields(body)}
+    return {item.name: _plain(getattr(body, item.name)) for item in fields(body)}
 
 
-def _fields(body: Body) -> Iterator[tuple[str, Any]]:
-    return ((item.name, getattr(body, item.name)) for item in fields(body))
+def _plain(value: Any) -> Any:
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if type(value) is tuple else value
 
 
 def body_of(kind: object, values: object) -> Body:
@@ -204,7 +218,7 @@ class Line:
         _check_whole(self.time, 0, LATEST, "time")
         if not isinstance(self.body, Body):
             _refuse("body is an open, a reserve or a release", self.body)
-        object.__setattr__(self, "hash", hashlib.sha256(self.canonical()).hexdigest())
+        object.__setattr__(self, "hash", sha256(self.canonical()))
 
     @classmethod
     def after(cls, head: Head, body: Body, time: int) -> Line:
@@ -212,7 +226,7 @@ class Line:
         return cls(head.sequence + 1, head.hash, time, body)
 
     @property
-    def kind(self) -> Literal["open", "reserve", "release"]:
+    def kind(self) -> LineKind:
         """What the line does."""
         return self.body.kind
 
@@ -225,7 +239,7 @@ class Line:
         return {
             "sequence": self.sequence,
             "previous": self.previous,
-            "kind": self.kind,
+            "kind": self.kind.value,
             "time": self.time,
             "body": values_of(self.body),
         }
@@ -248,9 +262,9 @@ class Line:
         names = {"sequence", "previous", "kind", "time", "body", "hash"}
         if not isinstance(values, dict) or values.keys() != names:
             raise Malformed(f"A line has the fields {sorted(names)}.", "Give these and no others.")
-        given = cast(dict[str, Any], values)
-        line = cls(given["sequence"], given["previous"], given["time"], body_of(given["kind"], given["body"]))
-        if given["hash"] != line.hash:
+        stated = cast(dict[str, Any], values)
+        line = cls(stated["sequence"], stated["previous"], stated["time"], body_of(stated["kind"], stated["body"]))
+        if stated["hash"] != line.hash:
             raise Malformed(f"The line hashes to {line.hash}, not to what it states.", "It was changed.")
         return line
 

@@ -8,7 +8,7 @@ is sound: docs/proofs/cells.md. The rule is a pure function of a `View` (what wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -23,9 +23,14 @@ from crossward.errors import (
     UnknownCell,
     UnknownDataset,
 )
-from crossward.privacy.budget import Cost
+from crossward.privacy.budget import Budget, Cost
 from crossward.privacy.filters import NOTHING, BasicFilter, Filter, Spend, ZcdpFilter
-from crossward.protocol.ledger.lines import START, Head, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import START, FilterKind, Head, Line, OpenBody, ReleaseBody, ReserveBody
+
+_FILTERS: Mapping[FilterKind, Callable[[Budget], Filter]] = {
+    FilterKind.BASIC: BasicFilter,
+    FilterKind.ZCDP: ZcdpFilter,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Balance:
     @property
     def rule(self) -> Filter:
         """The filter that guards each cell."""
-        return ZcdpFilter(self.opened.budget) if self.opened.filter == "zcdp" else BasicFilter(self.opened.budget)
+        return _FILTERS[self.opened.filter](self.opened.budget)
 
     @property
     def spend(self) -> Spend:

@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossward.errors import Malformed
-from crossward.protocol.ledger.lines import GENESIS, START, Head, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.canonical import canonical
+from crossward.protocol.ledger.lines import (
+    GENESIS,
+    START,
+    FilterKind,
+    Head,
+    Line,
+    LineKind,
+    OpenBody,
+    ReleaseBody,
+    ReserveBody,
+    values_of,
+)
 
 ZEROS, ONES = "0" * 64, "1" * 64
 OPEN = OpenBody("data", 20, "zcdp", 10**9, 10**12)
@@ -58,6 +70,30 @@ def test_json_there_and_back(line):
     assert Line.from_json(line.to_json()) == line
     assert Line.from_dict(json.loads(json.dumps(line.to_dict()))).hash == line.hash
     assert b"\n" not in line.to_json()
+
+
+@given(lines)
+def test_the_bytes_are_ascii_and_those_of_the_one_canonical_form(line):
+    """Names are printable ASCII, so it does not matter to a line whether a writer of JSON escapes other letters."""
+    plain = {"sequence": line.sequence, "previous": line.previous, "time": line.time}
+    plain |= {"kind": str(line.kind), "body": values_of(line.body)}
+    assert line.canonical() == canonical(plain)
+    for escaped in (True, False):
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=escaped)
+        assert line.canonical() == text.encode("ascii")
+
+
+@given(lines)
+def test_plain_values_are_plain(line):
+    """Kinds and filters are enumerations in the code and bare texts in every message."""
+    for value in (line.to_dict()["kind"], *line.to_dict()["body"].values()):
+        assert type(value) in (str, int, list)
+    assert type(Line.from_dict(line.to_dict()).kind) is LineKind
+
+
+def test_a_filter_is_one_of_the_enumeration_however_it_was_written():
+    for kind in FilterKind:
+        assert OpenBody("data", 20, str(kind), 1, 1).filter is kind
 
 
 @given(lines, lines)

@@ -1,7 +1,8 @@
-"""Counts and times of requests, one registry per app.
+"""What a service tells of itself: log lines that machines read, and counts and times of requests.
 
-Labels are the route's template, the method and the status: never a path as it was asked, an id or a name. Nothing
-that depends on records belongs into a metric; scraping is not paid for.
+Logs are one JSON object per line on standard error. Labels of metrics are the route's template, the method and the
+status: never a path as it was asked, an id or a name. Nothing that depends on records belongs into either; scraping is
+not paid for.
 
 A service of several processes answers a scrape from any of them, so all count into files of one folder, and the
 answer adds the files up (prometheus_client's multiprocess mode).
@@ -9,18 +10,50 @@ answer adds the files up (prometheus_client's multiprocess mode).
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
+
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Names the folder that processes count into; prometheus_client reads it when it is imported."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+
+
+class JsonLines(logging.Formatter):
+    """Time, level, logger, message, then the fields the caller gave."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One record as one line."""
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+def configure_logs(level: str) -> None:
+    """Send every logger's lines to standard error; called once, by the process that serves."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    # Addresses with their queries at INFO, and a line at every look at the database's version.
+    for chatty in ("httpx", "httpcore", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 class RequestMetrics:
@@ -40,7 +73,7 @@ class RequestMetrics:
 
     def exposition(self) -> bytes:
         """Everything, as Prometheus reads it, over all processes."""
-        if SHARED not in os.environ:
+        if SHARED_FOLDER not in os.environ:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""The nonce store of a service that is a single process; services of several processes keep theirs in the database."""
+"""A nonce store for tests of one process; services keep theirs in the database."""
 
 from __future__ import annotations
 

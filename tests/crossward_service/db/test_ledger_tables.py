@@ -1,0 +1,28 @@
+"""What the ledger is asked for with every task is found by an index: a long ledger answers as fast as a short one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import MetaData, select, text
+
+from crossward_service.db.engine import connect, write
+from crossward_service.db.ledger_tables import tables
+
+
+@pytest.mark.parametrize(
+    ("columns", "index"),
+    [({"study": "s"}, "ledger_lines_study"), ({"kind": "reserve", "subject": "t"}, "sqlite_autoindex_ledger_lines_2")],
+)
+def test_looking_up_reads_by_an_index(tmp_path: Path, columns: dict[str, str], index: str) -> None:
+    metadata = MetaData()
+    lines = tables(metadata).lines
+    engine = connect(f"sqlite:///{tmp_path}/ledger.db")
+    query = select(lines.c.body).where(lines.c.owner == "site", *(lines.c[name] == v for name, v in columns.items()))
+    with write(engine) as connection:
+        metadata.create_all(connection)
+        words = query.compile(connection, compile_kwargs={"literal_binds": True})
+        [step] = connection.execute(text(f"EXPLAIN QUERY PLAN {words}")).all()
+    engine.dispose()
+    assert f"USING INDEX {index} " in step.detail
