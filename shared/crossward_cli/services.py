@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from sqlalchemy import Engine
 
 from crossward.errors import NotReady
-from crossward_service.db.engine import connect, read, write
 from crossward_service.ops.database import sqlite_file
 from crossward_service.ops.files import write_file
 
@@ -79,8 +75,8 @@ def show_tokens(role: str, data_dir: Path | None, *, as_json: bool) -> None:
     """Who holds a token, as what, since when. Nobody can show the tokens themselves: their hashes alone are kept."""
     settings = settings_of(role, data_dir=data_dir)
     if role == "coordinator":
-        with _database(settings) as engine, read(engine) as connection:
-            held = _coordinators_tokens().held(connection)
+        _check_there(settings)
+        held = [(token.name, token.role, token.created) for token in _main(role).held_tokens(settings)]
     else:
         held = _site_commands().held_tokens(settings)
     rows = [(name, kind, datetime.fromtimestamp(made, UTC).isoformat(timespec="seconds")) for name, kind, made in held]
@@ -97,8 +93,8 @@ def revoke_token(role: str, data_dir: Path | None, name: str, *, as_json: bool) 
     """Make a token worthless; a running service looks at every request's token anew."""
     settings = settings_of(role, data_dir=data_dir)
     if role == "coordinator":
-        with _database(settings) as engine, write(engine) as connection:
-            _coordinators_tokens().revoke(connection, name)
+        _check_there(settings)
+        _main(role).revoke_token(settings, name)
     else:
         _site_commands().revoke_token(settings, name)
     print(json.dumps({"revoked": name}) if as_json else f"The token of {name} opens nothing any more.")
@@ -117,25 +113,11 @@ def _site_commands() -> Any:
     return importlib.import_module("crossward_site.commands")
 
 
-def _coordinators_tokens() -> Any:
-    return importlib.import_module("crossward_coordinator.workflows.tokens")
-
-
 def _check_there(settings: Any) -> None:
     """Refuse a data directory without a database, which SQLite would make."""
     database = sqlite_file(settings)
     if database is not None and not database.is_file():
         raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
-
-
-@contextmanager
-def _database(settings: Any) -> Iterator[Engine]:
-    _check_there(settings)
-    engine = connect(settings.database_url)
-    try:
-        yield engine
-    finally:
-        engine.dispose()
 
 
 def run(role: str, data_dir: Path | None, host: str | None, port: int | None) -> None:
