@@ -72,11 +72,11 @@ def _clock(findings: Findings, connection: Connection) -> None:
     with findings.looking_at("clock") as note:
         there = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
         off = abs(time.time() - float(there))
-        said = f"This clock and the database's differ by {off:.0f} s."
+        difference = f"This clock and the database's differ by {off:.0f} s."
         if off >= peer.WORRY:
-            note.warning(said, "Set both clocks (NTP): sites' signatures are judged by this one.")
+            note.warning(difference, "Set both clocks (NTP): sites' signatures are judged by this one.")
         else:
-            note.ok(said)
+            note.ok(difference)
 
 
 def _outside(findings: Findings, settings: CoordinatorSettings, own: Identity | None) -> None:

@@ -42,7 +42,7 @@ def test_another_key_does_not_sign_for_this_database(settings):
         serve(settings)
 
 
-def test_a_database_of_another_release_is_not_served(settings):
+def test_a_database_of_another_version_is_not_served(settings):
     init(settings)
     engine = connect(settings.database_url)
     with write(engine) as connection:

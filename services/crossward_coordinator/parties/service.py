@@ -16,9 +16,9 @@ from crossward.protocol.constants import COORDINATOR, Role
 from crossward_coordinator.parties.tables import (
     KEYS,
     PARTIES,
+    KeyRecord,
     KeyState,
     Party,
-    PartyKey,
     PartyState,
     invites,
     keys,
@@ -157,18 +157,18 @@ def _admit(connection: Connection, party: str, role: Role, now: float) -> None:
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------
-def find_key(connection: Connection, party: str, key_id: str) -> PartyKey | None:
+def find_key(connection: Connection, party: str, key_id: str) -> KeyRecord | None:
     """A key that this party has or had."""
     row = connection.execute(select(keys).where(keys.c.key_id == key_id, keys.c.party == party)).one_or_none()
-    return None if row is None else PartyKey(**row._asdict())
+    return None if row is None else KeyRecord(**row._asdict())
 
 
-def keys_of(connection: Connection, names: Iterable[str]) -> dict[str, list[PartyKey]]:
+def keys_of(connection: Connection, names: Iterable[str]) -> dict[str, list[KeyRecord]]:
     """All keys these parties ever had, the newest first."""
-    owned: dict[str, list[PartyKey]] = {name: [] for name in names}
+    owned: dict[str, list[KeyRecord]] = {name: [] for name in names}
     query = select(keys).where(keys.c.party.in_(owned)).order_by(keys.c.created.desc(), keys.c.key_id)
     for row in connection.execute(query):
-        owned[row.party].append(PartyKey(**row._asdict()))
+        owned[row.party].append(KeyRecord(**row._asdict()))
     return owned
 
 

@@ -103,7 +103,7 @@ class Party:
 
 
 @dataclass(frozen=True, slots=True)
-class PartyKey:
+class KeyRecord:
     """A public key that a party has or had. `revoked`: since when; a release accepted before still counts."""
 
     key_id: str

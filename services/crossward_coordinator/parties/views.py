@@ -11,7 +11,7 @@ from crossward.protocol.times import Time, moment, moment_or_none
 from crossward.version import __version__
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.parties.service import Enrolment, Invite
-from crossward_coordinator.parties.tables import KeyState, Party, PartyKey, PartyState
+from crossward_coordinator.parties.tables import KeyRecord, KeyState, Party, PartyState
 
 
 class CoordinatorView(BaseModel):
@@ -70,7 +70,7 @@ class KeyView(BaseModel):
     revoked: Time | None
 
     @classmethod
-    def of(cls, key: PartyKey) -> Self:
+    def of(cls, key: KeyRecord) -> Self:
         """A key that a party has or had."""
         return cls(
             key_id=key.key_id,
@@ -93,7 +93,7 @@ class PartyView(BaseModel):
     keys: list[KeyView]
 
     @classmethod
-    def of(cls, party: Party, keys: list[PartyKey]) -> Self:
+    def of(cls, party: Party, keys: list[KeyRecord]) -> Self:
         """A party and its keys."""
         return cls(
             party=party.id,

@@ -64,7 +64,8 @@ def advance(connection: Connection, own: Identity, study: str, now: float) -> No
     record = find_study(connection, study)
     if record.state is StudyState.SOURCES:
         _after_sources(connection, own, record, now)
-    elif record.state is StudyState.TARGETS:
+        record = find_study(connection, study)  # where all targets have been revoked meanwhile, it ends at once
+    if record.state is StudyState.TARGETS:
         _after_targets(connection, own, record, now)
 
 

@@ -55,8 +55,8 @@ def take(
         raise InvalidMessage("The result names another task than the address.", "Send it to its own task.")
     who = parties.lock_signer(connection, party)
     task, record = lock_task(connection, party, task_id)
-    if (kept := releases.find(connection, task_id)) is not None:
-        return _again(kept, message)
+    if (stored := releases.find(connection, task_id)) is not None:
+        return _again(stored, message)
     parties.check_active(who)
     late = is_late(record, task, tasks_of(connection, record.id))
     if not task.is_open and not late:
@@ -99,10 +99,10 @@ def finish(
     events.note(connection, task.study, kind, text, party=task.party, now=now)
 
 
-def _again(kept: ResultRecord, message: ResultMessage) -> SignedReceipt:
-    if (message.release and message.release.digest) != kept.digest:
+def _again(stored: ResultRecord, message: ResultMessage) -> SignedReceipt:
+    if (message.release and message.release.digest) != stored.digest:
         raise AlreadyReleased("The task is done with other bytes.", "A task releases once; publish those bytes.")
-    return SignedReceipt.from_json(kept.receipt)
+    return SignedReceipt.from_json(stored.receipt)
 
 
 def _verified(connection: Connection, study: Study, task: TaskRecord, opened: OpenedResult) -> ModelMessage | None:

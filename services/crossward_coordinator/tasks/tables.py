@@ -111,8 +111,8 @@ def move_tasks(
 def tasks_of(connection: Connection, study: str) -> list[TaskRecord]:
     """All tasks of a study, sources first."""
     rows = connection.execute(select(tasks).where(tasks.c.study == study))
-    found = [TaskRecord(**row._asdict()) for row in rows]
-    return sorted(found, key=lambda task: (_PHASES.index(task.kind), task.party))
+    records = [TaskRecord(**row._asdict()) for row in rows]
+    return sorted(records, key=lambda task: (_PHASES.index(task.kind), task.party))
 
 
 def lock_task(connection: Connection, party: str, task: str) -> tuple[TaskRecord, StudyRecord]:

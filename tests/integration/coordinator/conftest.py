@@ -72,7 +72,7 @@ class World:
 
     def __init__(self, database_url, folder, stack, federation, **settings):
         self.settings = {"data_dir": folder, "database_url": database_url, "port": 0, **QUICK, **PATIENT, **settings}
-        self.made = init(CoordinatorSettings(**self.settings))
+        self.initialised = init(CoordinatorSettings(**self.settings))
         self._stack, self._federation = stack, federation
         self.sites, self._people = {}, {}
 
@@ -92,7 +92,7 @@ class World:
     def person(self, role):
         """A client with the role's token."""
         if (self.url, role) not in self._people:
-            made = HttpClient(self.url, auth=Token(self.made.tokens[role]), timeout=120, retry=NEVER)
+            made = HttpClient(self.url, auth=Token(self.initialised.tokens[role]), timeout=120, retry=NEVER)
             self._people[self.url, role] = self._stack.enter_context(made)
         return self._people[self.url, role]
 

@@ -1,10 +1,29 @@
 """A coordinator that is killed, at any point, has done all of a request or nothing; and goes on where it was."""
 
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+import crossward_coordinator
 from crossward.errors import Unreachable
+
+POINTS = (
+    "study-started",  # tasks are written, not committed
+    "lease-granted",  # committed, not answered
+    "before-store",  # a result was verified, nothing is written
+    "after-store",  # all is written, not committed
+    "after-commit",  # committed, not answered
+    "aggregate-computed",  # the aggregate exists in memory only
+)
+"""Where the tests below kill a coordinator."""
+
+
+def test_there_is_no_point_that_nothing_is_killed_at():
+    sources = Path(crossward_coordinator.__file__).parent.rglob("*.py")
+    named = [name for file in sources for name in re.findall(r'crash_point\("([^"]+)"\)', file.read_text())]
+    assert sorted(named) == sorted(POINTS)
 
 
 @pytest.mark.parametrize("point", ["before-store", "after-store", "after-commit"])

@@ -26,7 +26,7 @@ def test_a_party_joins_with_a_key_of_its_own(world):
     key, code = keys.generate(), world.invite()["code"]
     first = enrol(world, code, key)
     assert (first["party"], first["role"], first["key_id"]) == ("main", "source", keys.key_id(key))
-    assert first["coordinator"]["public_key"] == world.made.public_key
+    assert first["coordinator"]["public_key"] == world.initialised.public_key
     again = enrol(world, code, key)  # the first answer may have been lost
     assert again["key_id"] == first["key_id"]
     shown = world.party("main")

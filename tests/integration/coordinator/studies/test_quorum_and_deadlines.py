@@ -63,6 +63,16 @@ def test_without_any_target_the_study_has_failed(small):
     assert small.show(study)["state"] == "failed"
 
 
+def test_when_all_targets_are_gone_at_the_quorum_nobody_waits(small):
+    study = small.begin()
+    small.ask("operator", "DELETE", "/parties/branch-1")
+    assert small.show(study)["state"] == "sources"
+    small.sites["main"].work()
+    shown = small.show(study)
+    assert shown["state"] == "failed"
+    assert "branch-1 (cancelled: The party was revoked.)" in shown["cause"]
+
+
 def test_a_deadline_that_passed_while_nobody_served(world_of, sqlite_url):
     world = world_of(sqlite_url, serve=False)
     with world.serving():

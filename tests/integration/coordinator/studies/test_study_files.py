@@ -41,7 +41,7 @@ def test_a_study_is_created_once(world):
 
 def test_the_same_study_from_many_at_once(world):
     body = world.study().to_yaml().encode()
-    people = [HttpClient(world.url, auth=Token(world.made.tokens["lead"]), retry=NEVER) for _ in range(4)]
+    people = [HttpClient(world.url, auth=Token(world.initialised.tokens["lead"]), retry=NEVER) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         statuses = list(pool.map(lambda person: person.post("/v1/studies", body).status, people))
     for person in people:
