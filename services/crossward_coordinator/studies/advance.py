@@ -1,13 +1,10 @@
 """What a study does next, decided by its tasks and the clock alone.
 
-    draft ──start──> sources ──quorum──> targets ──all ended──> complete (at least one target is done) or failed
-                        │ quorum out of reach, deadline             │ deadline: those not done are cancelled
-                        └──> failed                                 └──> complete or failed
+The steps a study may take are those of the table `STUDIES` (`crossward_coordinator.studies.tables`). Sources train
+first, then targets; a method without sources starts with targets. Under a method that aggregates, the coordinator's own
+task lies between the two. Each phase lasts at most the study's deadline, so every study ends.
 
-A method without sources starts with targets. Under a method that aggregates, the coordinator's own task lies between
-the two. Each phase lasts at most the study's deadline, so every study ends. A lead may cancel it before.
-
-The quorum fixes what the targets learn from, and is the same for all of them. Until then a party that is revoked takes
+The quorum fixes what the targets learn from, the same for all of them. Until then a party that is revoked takes
 its release with it; from then on what was accepted stays. A source that the quorum was reached without is told to stop,
 and keeps its budget, unless it has paid: its charge stands whatever happens, so it may finish, and its release is taken
 and gets its receipt, but is *late*: nobody learns from it.

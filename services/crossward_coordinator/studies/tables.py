@@ -39,12 +39,16 @@ STUDIES = Lifecycle(
         StudyState.TARGETS: (StudyState.COMPLETE, StudyState.FAILED, StudyState.CANCELLED),
     },
 )
-"""How a study goes, and when it takes each step (`crossward_coordinator.studies.advance`):
+"""What takes a study from the state on the left to the one above (`crossward_coordinator.studies.advance` decides):
 
-    draft ──start──> sources ──quorum──> targets ──all ended, deadline──> complete (at least one target is done)
-      │ ╰─start, a method without sources──^ │                        ╰──> failed
-      │                 ├──quorum out of reach, deadline, no aggregate──> failed
-      ╰─────────────────┴────────────────────┴──the lead cancels it─────> cancelled
+             sources   targets              complete                failed                               cancelled
+    draft    start     start (no sources)   -                       -                                    its lead
+    sources  -         quorum (aggregated)  -                       deadline, or quorum out of reach,    its lead
+                                                                    or the aggregate failed
+    targets  -         -                    all ended or deadline,  all ended or deadline, none is done  its lead
+                                            at least one is done
+
+`complete`, `failed` and `cancelled` are for good.
 """
 RUNNING = (StudyState.SOURCES, StudyState.TARGETS)
 
