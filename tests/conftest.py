@@ -1,10 +1,15 @@
-"""Property tests draw from a fixed seed, and a busy machine is no failure.
+"""What tests of several folders stand on: a fixed seed, empty databases of each kind, a command that hears Ctrl-C.
 
-Here and not beside some of them: a profile counts for whatever is imported after it, so it must come before all tests.
+Property tests draw from a fixed seed, and a busy machine is no failure. That is said here and not beside some of them:
+a profile counts for whatever is imported after it, so it must come before all tests.
 """
 
+import runpy
+import secrets
 import sys
+from pathlib import Path
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -20,3 +25,38 @@ _LISTEN = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL);
 def heard():
     """A command that hears Ctrl-C as at a terminal: what a shell puts into the background hands down to ignore it."""
     return lambda *command: [sys.executable, "-c", _LISTEN, *map(str, command)]
+
+
+# -- databases --------------------------------------------------------------------------------------------------------
+POSTGRES = runpy.run_path(str(Path(__file__).with_name("postgres.py")))
+PROGRAMS = POSTGRES["programs"]()
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """A private PostgreSQL server."""
+    if not PROGRAMS:
+        pytest.skip("PostgreSQL is not installed")
+    with POSTGRES["cluster"](PROGRAMS) as url:
+        yield url
+
+
+@pytest.fixture
+def sqlite_url(tmp_path):
+    """A SQLite file that is not there yet."""
+    return f"sqlite:///{tmp_path}/service.sqlite3"
+
+
+@pytest.fixture
+def postgresql_url(postgresql):
+    """An empty schema in PostgreSQL: much cheaper than a database, and as empty."""
+    name = f"t{secrets.token_hex(6)}"
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    return f"{postgresql}&options=-csearch_path%3D{name}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"] if PROGRAMS else ["sqlite"])
+def url(request):
+    """An empty database of each kind."""
+    return request.getfixturevalue(f"{request.param}_url")

@@ -11,12 +11,17 @@ from sqlalchemy import Engine
 
 from crossward.version import __version__
 from crossward_coordinator import identity, openapi
+from crossward_coordinator.certificates import routes as certificates
 from crossward_coordinator.clock import Clock, Gauges
+from crossward_coordinator.database import MIGRATIONS
 from crossward_coordinator.identity import Identity
-from crossward_coordinator.migrations import check_newest
-from crossward_coordinator.routers import certificates, ledger, parties, releases, studies, tasks
+from crossward_coordinator.ledger import routes as ledger
+from crossward_coordinator.parties import routes as parties
+from crossward_coordinator.parties.signatures import DatabaseKeys, DatabaseNonces
+from crossward_coordinator.releases import routes as releases
 from crossward_coordinator.settings import CoordinatorSettings
-from crossward_coordinator.workflows.nonces import DatabaseKeys, DatabaseNonces
+from crossward_coordinator.studies import routes as studies
+from crossward_coordinator.tasks import routes as tasks
 from crossward_service.db.engine import connect, read
 from crossward_service.http.access import Trust
 from crossward_service.http.app import Check, new_app
@@ -54,16 +59,16 @@ def create_app(settings: CoordinatorSettings) -> FastAPI:
     app.state.trust = Trust(DatabaseKeys(engine), DatabaseNonces(engine), CapacityLimiter(VERIFIERS))
     app.state.polling = CapacityLimiter(POLLERS)
     app.state.gauges = Gauges(app.state.metrics)
-    for noun in (parties, certificates, studies, tasks, releases, ledger):
-        app.include_router(noun.router)
+    for feature in (parties, certificates, studies, tasks, releases, ledger):
+        app.include_router(feature.router)
     openapi.document(app)
     return app
 
 
 def check_database(engine: Engine, own: Identity) -> None:
-    """Refuse a database of another release or of another coordinator."""
+    """Refuse a database of another version or of another coordinator."""
     with read(engine) as connection:
-        check_newest(connection)
+        MIGRATIONS.check_newest(connection)
         identity.check(connection, own)
 
 

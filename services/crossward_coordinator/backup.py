@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 
 from crossward_coordinator import identity
-from crossward_coordinator.migrations import MIGRATIONS
+from crossward_coordinator.database import MIGRATIONS
+from crossward_coordinator.ledger.service import count_verified
 from crossward_coordinator.settings import CoordinatorSettings
-from crossward_coordinator.tables import parties
-from crossward_coordinator.workflows import mirror
 from crossward_service.db.engine import read
 from crossward_service.ops.backup import Kind
 
@@ -32,6 +31,5 @@ def check(engine: Engine, folder: Path) -> str:
     own = identity.load(folder / KEY)
     with read(engine) as connection:
         identity.check(connection, own)
-        names = connection.execute(select(parties.c.id).order_by(parties.c.id)).scalars().all()
-        lines = sum(mirror.of(name).verify(connection).head.sequence for name in names)
-    return f"coordinator {own.key_id}, {len(names)} parties, {lines} ledger lines"
+        mirrors, lines = count_verified(connection)
+    return f"coordinator {own.key_id}, {mirrors} parties, {lines} ledger lines"

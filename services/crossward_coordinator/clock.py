@@ -1,4 +1,8 @@
-"""What happens by itself: a thread that looks at the time. Every process has one; the database decides who acts."""
+"""What happens by itself: a thread that looks at the time. Every process has one; the database decides who acts.
+
+Each step of a tick opens a transaction of its own, here or in `aggregate.run_one`; one that fails takes no other with
+it.
+"""
 
 from __future__ import annotations
 
@@ -7,44 +11,48 @@ import threading
 import time
 from typing import Any
 
-from sqlalchemy import Engine, Select, Table, func, select
+from sqlalchemy import Engine, Table, func, select
 
 from crossward_coordinator.identity import Identity
+from crossward_coordinator.parties.signatures import purge
+from crossward_coordinator.parties.tables import PARTIES, parties
 from crossward_coordinator.settings import CoordinatorSettings
-from crossward_coordinator.tables import parties, studies, tasks
-from crossward_coordinator.workflows import aggregate, deadlines, nonces
+from crossward_coordinator.studies.advance import due, pass_time
+from crossward_coordinator.studies.tables import STUDIES, studies
+from crossward_coordinator.tasks import aggregate
+from crossward_coordinator.tasks.tables import TASKS, tasks
 from crossward_service.db.engine import read, write
-from crossward_service.http.telemetry import RequestMetrics
+from crossward_service.db.lifecycle import Lifecycle
+from crossward_service.http.metrics import RequestMetrics
 
 log = logging.getLogger("crossward.clock")
 
-TIDY = 60.0  # seconds between purges
-COUNT = 5.0  # seconds between counts
+PURGE_SECONDS = 60.0
+"""Between two purges of nonces."""
+COUNT_SECONDS = 5.0
+"""Between two counts of states."""
+STOP_SECONDS = 30.0
+"""How long a tick under way may take when the clock is stopped."""
 
 
 class Gauges:
     """How many parties, studies and tasks there are in each state: numbers about work, not about records."""
 
     def __init__(self, metrics: RequestMetrics) -> None:
-        self._gauges = {
-            table: metrics.gauge(f"crossward_{table.name}", f"{table.name} by state", ("state",))
-            for table in (parties, studies, tasks)
-        }
-        self._seen: dict[Table, set[str]] = {table: set() for table in self._gauges}
+        counted: list[tuple[Table, Lifecycle[Any]]] = [(parties, PARTIES), (studies, STUDIES), (tasks, TASKS)]
+        self._gauges = [
+            (table, lifecycle, metrics.gauge(f"crossward_{table.name}", f"{table.name} by state", ("state",)))
+            for table, lifecycle in counted
+        ]
 
     def count(self, engine: Engine) -> None:
-        """Count anew."""
+        """Count anew, all states: one that nothing is in any more goes back to 0."""
         with read(engine) as connection:
-            for table, gauge in self._gauges.items():
-                counts = {str(row[0]): int(row[1]) for row in connection.execute(_by_state(table))}
-                # A state that nothing is in any more goes to 0: another process may have set it, and cannot clear it.
-                self._seen[table] |= counts.keys()
-                for state in self._seen[table]:
+            for table, lifecycle, gauge in self._gauges:
+                query = select(table.c.state, func.count()).group_by(table.c.state)
+                counts = {row[0]: int(row[1]) for row in connection.execute(query)}
+                for state in lifecycle.states:
                     gauge.labels(state).set(counts.get(state, 0))
-
-
-def _by_state(table: Table) -> Select[Any]:
-    return select(table.c.state, func.count()).group_by(table.c.state)
 
 
 class Clock:
@@ -54,7 +62,7 @@ class Clock:
         self._engine, self._own, self._settings, self._gauges = engine, own, settings, gauges
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="crossward-clock", daemon=True)
-        self._next_tidy = self._next_count = 0.0
+        self._next_purge = self._next_count = 0.0
 
     def start(self) -> None:
         """Begin to tick."""
@@ -63,7 +71,7 @@ class Clock:
     def stop(self) -> None:
         """End, after the tick under way."""
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
         while True:
@@ -77,25 +85,25 @@ class Clock:
     def tick(self, now: float) -> None:
         """Do everything whose time has come."""
         with read(self._engine) as connection:
-            due = deadlines.due(connection, now)
-        for study in due:
+            late = due(connection, now)
+        for study in late:
             self._pass_time(study, now)
         while not self._stop.is_set() and aggregate.run_one(
             self._engine, self._own, lasts=self._settings.lease_seconds
         ):
             pass
-        if now >= self._next_tidy:
-            self._next_tidy = now + TIDY
+        if now >= self._next_purge:
+            self._next_purge = now + PURGE_SECONDS
             with write(self._engine) as connection:
-                nonces.purge(connection, now)
+                purge(connection, now)
         if now >= self._next_count:
-            self._next_count = now + COUNT
+            self._next_count = now + COUNT_SECONDS
             self._gauges.count(self._engine)
 
     def _pass_time(self, study: str, now: float) -> None:
         """A study that cannot go on must not hold up the others."""
         try:
             with write(self._engine) as connection:
-                deadlines.pass_time(connection, self._own, study, self._settings, now)
+                pass_time(connection, self._own, study, self._settings, now)
         except Exception:
             log.exception("time could not pass for study %s", study)

@@ -5,26 +5,29 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from sqlalchemy import Connection, Engine, select, text
+from sqlalchemy import Connection, Engine, text
 
 from crossward.version import __version__
 from crossward_coordinator import identity
+from crossward_coordinator.database import MIGRATIONS
 from crossward_coordinator.identity import Identity
-from crossward_coordinator.migrations import MIGRATIONS
+from crossward_coordinator.ledger.service import count_verified
+from crossward_coordinator.parties import service as parties
 from crossward_coordinator.settings import CoordinatorSettings
-from crossward_coordinator.tables import parties
-from crossward_coordinator.workflows import mirror
 from crossward_service.db.engine import read
-from crossward_service.ops import examination, peer
+from crossward_service.ops import certificates, database, machine, peer
 from crossward_service.ops.findings import Findings, Notes
 
 
 def examine(settings: CoordinatorSettings) -> Findings:
     """Examine a coordinator, running or not."""
     findings = Findings()
-    examination.examine_surroundings(findings, settings, "coordinator")
+    machine.folder(findings, settings)
+    machine.disk(findings, settings.data_dir)
+    certificates.examine(findings, settings)
+    machine.listening(findings, settings, "coordinator")
     with ExitStack() as stack:
-        engine = examination.examine_database(findings, settings, MIGRATIONS, stack)
+        engine = database.examine(findings, settings, MIGRATIONS, stack)
         own = _key(findings, settings, engine)
         if engine is not None:
             with read(engine) as connection:
@@ -51,16 +54,15 @@ def _key(findings: Findings, settings: CoordinatorSettings, engine: Engine | Non
 
 def _mirrors(findings: Findings, connection: Connection) -> None:
     with findings.looking_at("ledgers") as note:
-        names = connection.execute(select(parties.c.id).order_by(parties.c.id)).scalars().all()
-        lines = sum(mirror.of(name).verify(connection).head.sequence for name in names)
-        note.ok(f"{len(names)} mirrors with {lines} lines in all, each follows and adds up.")
+        mirrors, lines = count_verified(connection)
+        note.ok(f"{mirrors} mirrors with {lines} lines in all, each follows and adds up.")
 
 
 def _parties(findings: Findings, connection: Connection) -> None:
     with findings.looking_at("parties") as note:
-        stopped = connection.execute(select(parties).where(parties.c.state == "stopped").order_by(parties.c.id)).all()
-        for row in stopped:
-            note.warning(f"{row.id} is stopped: {row.cause}", "See docs/operations.md on ledgers that disagree.")
+        stopped = parties.stopped(connection)
+        for party in stopped:
+            note.warning(f"{party.id} is stopped: {party.cause}", "See docs/operations.md on ledgers that disagree.")
         if not stopped:
             note.ok("None is stopped.")
 
@@ -70,11 +72,11 @@ def _clock(findings: Findings, connection: Connection) -> None:
     with findings.looking_at("clock") as note:
         there = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
         off = abs(time.time() - float(there))
-        said = f"This clock and the database's differ by {off:.0f} s."
-        if off >= peer.DRIFT_SECONDS:
-            note.warning(said, "Set both clocks (NTP): sites' signatures are judged by this one.")
+        difference = f"This clock and the database's differ by {off:.0f} s."
+        if off >= peer.WORRY:
+            note.warning(difference, "Set both clocks (NTP): sites' signatures are judged by this one.")
         else:
-            note.ok(said)
+            note.ok(difference)
 
 
 def _outside(findings: Findings, settings: CoordinatorSettings, own: Identity | None) -> None:
@@ -83,15 +85,15 @@ def _outside(findings: Findings, settings: CoordinatorSettings, own: Identity | 
         with findings.looking_at("versions") as note:
             note.ok(f"This is {__version__}.")
         return
-    found = peer.examine(findings, settings.public_url, settings.tls_ca, insecure=settings.insecure)
+    outside = peer.examine(findings, settings.public_url, settings.tls_ca, insecure=settings.insecure)
     with findings.looking_at("public address") as note:
-        _is_own(note, settings, found, own)
+        _is_own(note, settings, outside, own)
 
 
-def _is_own(note: Notes, settings: CoordinatorSettings, found: peer.Peer | None, own: Identity | None) -> None:
-    if found is None or own is None:
+def _is_own(note: Notes, settings: CoordinatorSettings, outside: peer.Peer | None, own: Identity | None) -> None:
+    if outside is None or own is None:
         note.unknown("the coordinator did not answer there, or has no key here")
-    elif found.public_key != own.public_key:
+    elif outside.public_key != own.public_key:
         note.fault(f"Another coordinator answers at {settings.public_url}.", "Correct public_url, DNS or the proxy.")
     else:
         note.ok(f"{settings.public_url} leads to this coordinator.")

@@ -6,15 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Column, Connection, Float, String, Table, insert, select
 
 from crossward.errors import InvalidSetting, NotReady
 from crossward.protocol import keys
+from crossward.protocol.constants import COORDINATOR
 from crossward.protocol.messages import Receipt, SignedReceipt
-from crossward_coordinator.tables import identity
+from crossward_coordinator.database import metadata
 
-NAME = "coordinator"
-"""The name it signs by; no party may have it."""
+identity = Table(
+    "identity",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("public_key", String(64), nullable=False),
+    Column("created", Float, nullable=False),
+)
+"""Which key signs for this database, one row. The private key is a file: a copy of the database signs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ class Identity:
 
     def sign(self, receipt: Receipt) -> SignedReceipt:
         """Countersign."""
-        return SignedReceipt.sign(receipt, self.key, party=NAME, key_id=self.key_id)
+        return SignedReceipt.sign(receipt, self.key, party=COORDINATOR, key_id=self.key_id)
 
 
 def load(path: Path) -> Identity:
@@ -53,7 +60,7 @@ def load_or_make(path: Path) -> Identity:
 def register(connection: Connection, own: Identity, now: float) -> None:
     """Bind a database to a key, once."""
     if _registered(connection) is None:
-        connection.execute(insert(identity).values(name=NAME, public_key=own.public_key, created=now))
+        connection.execute(insert(identity).values(name=COORDINATOR, public_key=own.public_key, created=now))
     check(connection, own)
 
 
@@ -69,4 +76,4 @@ def check(connection: Connection, own: Identity) -> None:
 
 
 def _registered(connection: Connection) -> str | None:
-    return connection.execute(select(identity.c.public_key).where(identity.c.name == NAME)).scalar_one_or_none()
+    return connection.execute(select(identity.c.public_key).where(identity.c.name == COORDINATOR)).scalar_one_or_none()

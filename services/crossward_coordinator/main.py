@@ -12,11 +12,14 @@ from sqlalchemy import Engine
 from crossward.errors import StorageFailed
 from crossward_coordinator import identity
 from crossward_coordinator.app import check_database, create_app
-from crossward_coordinator.migrations import migrate
+from crossward_coordinator.database import MIGRATIONS
+from crossward_coordinator.people.service import issue_first
+from crossward_coordinator.people.tables import TOKENS, PersonRole
 from crossward_coordinator.settings import CoordinatorSettings
-from crossward_coordinator.workflows import tokens
-from crossward_service.db.engine import connect, write
-from crossward_service.http.serve import run, run_workers
+from crossward_service.db.engine import connect, read, write
+from crossward_service.db.tokens import HeldToken
+from crossward_service.http import workers
+from crossward_service.http.serve import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Initialised:
     """A coordinator that can serve. `tokens` are the first of each role, shown now and never again."""
 
     public_key: str
-    tokens: Mapping[str, str]
+    tokens: Mapping[PersonRole, str]
 
 
 def init(settings: CoordinatorSettings) -> Initialised:
@@ -36,19 +39,31 @@ def init(settings: CoordinatorSettings) -> Initialised:
             f"The data directory {settings.data_dir} cannot be made: {error.strerror}.", "Set data_dir."
         ) from None
     with _engine(settings) as engine:
-        migrate(engine)
+        MIGRATIONS.upgrade(engine)
         own = identity.load_or_make(settings.key_path)
         now = time.time()
         with write(engine) as connection:
             identity.register(connection, own, now)
-            first = tokens.issue_first(connection, now)
+            first = issue_first(connection, now)
     return Initialised(own.public_key, first)
 
 
 def issue_token(settings: CoordinatorSettings, role: str, name: str) -> str:
     """A further token for a person, by whoever may run commands on the coordinator's machine."""
     with _engine(settings) as engine, write(engine) as connection:
-        return tokens.issue(connection, role, name, time.time())
+        return TOKENS.issue(connection, role, name, time.time())
+
+
+def held_tokens(settings: CoordinatorSettings) -> list[HeldToken[PersonRole]]:
+    """Who holds a token, as what, since when."""
+    with _engine(settings) as engine, read(engine) as connection:
+        return TOKENS.held(connection)
+
+
+def revoke_token(settings: CoordinatorSettings, name: str) -> None:
+    """Make a token worthless; a running coordinator looks at every request's token anew."""
+    with _engine(settings) as engine, write(engine) as connection:
+        TOKENS.revoke(connection, name)
 
 
 def serve(settings: CoordinatorSettings) -> None:
@@ -58,7 +73,7 @@ def serve(settings: CoordinatorSettings) -> None:
     if settings.workers == 1:
         run(create_app(settings), settings)
     else:
-        run_workers(create_app, settings, settings.workers)
+        workers.run(create_app, settings, settings.workers)
 
 
 @contextmanager

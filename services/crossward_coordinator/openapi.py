@@ -56,15 +56,15 @@ def _body(media_type: str, schema: dict[str, Any], required: bool = True) -> dic
 
 def document(app: FastAPI) -> None:
     """Add the messages to the app's OpenAPI document."""
-    made = app.openapi
+    generate = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             _, schemas = models_json_schema(
                 [(model, "validation") for model in MESSAGES], ref_template="#/components/schemas/{model}"
             )
-            components = made().setdefault("components", {}).setdefault("schemas", {})
+            components = generate().setdefault("components", {}).setdefault("schemas", {})
             components |= {name: schema for name, schema in schemas["$defs"].items() if name not in components}
-        return made()
+        return generate()
 
     app.openapi = openapi  # type: ignore[method-assign]

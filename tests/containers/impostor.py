@@ -11,10 +11,12 @@ import engine
 from federation import EPSILON
 
 from crossward.client import Client
+from crossward.protocol.constants import Role
 from crossward.study import Study, study_for
+from crossward_coordinator.ledger.service import mirror
 from crossward_coordinator.main import init
+from crossward_coordinator.parties import service as parties
 from crossward_coordinator.settings import CoordinatorSettings
-from crossward_coordinator.workflows import enrol, mirror
 from crossward_lab.demo.records import OUTCOME
 from crossward_lab.simulate.hospitals import SCHEMA
 from crossward_service.db.engine import connect, write
@@ -47,9 +49,9 @@ class Impostor:
         key = self._federation.sites[self._party].status()["identity"]["public_key"]
         database = connect(settings.database_url)
         with write(database) as connection:
-            code = enrol.invite(connection, self._party, "target", now=time.time(), lasts=3600).code
-            enrol.enrol(connection, code, key, now=time.time())
-            mirror.of(self._party).extend(connection, self._federation.auditor.ledger(self._party))
+            code = parties.invite(connection, self._party, Role.TARGET, now=time.time(), lasts=3600).code
+            parties.enrol(connection, code, key, now=time.time())
+            mirror(self._party).extend(connection, self._federation.auditor.ledger(self._party))
         database.dispose()
         return tokens["lead"]
 

@@ -70,13 +70,13 @@ def _studies(running: LocalFederation) -> dict[str, object]:
 
 def _dump(database: Path, file: Path) -> None:
     """The coordinator's rows in PostgreSQL, in tables that its migrations made there, as SQL."""
-    from crossward_coordinator.migrations import migrate  # noqa: PLC0415 - what is shared knows no service
+    from crossward_coordinator.database import MIGRATIONS  # noqa: PLC0415 - what is shared knows no service
 
     postgres = runpy.run_path(str(HERE.parent / "postgres.py"))
     programs = postgres["programs"]()
     with postgres["cluster"](programs) as url:
         one, other = connect(f"sqlite:///{database}"), connect(url)
-        migrate(other)
+        MIGRATIONS.upgrade(other)
         tables = MetaData()
         tables.reflect(other)
         with read(one) as source, write(other) as copy:

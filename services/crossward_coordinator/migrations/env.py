@@ -1,10 +1,8 @@
-"""Run by Alembic: inside the transaction that `migrate` has begun."""
+"""Run by Alembic: inside the transaction that `Migrations.upgrade` has begun."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from crossward_coordinator.tables import metadata
-
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.configure(connection=context.config.attributes["connection"])
 context.run_migrations()

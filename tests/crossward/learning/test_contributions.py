@@ -153,7 +153,7 @@ def widths() -> st.SearchStrategy[int]:
 @with_and_without_intercept
 @pytest.mark.parametrize("columns", [False, True], ids=["all columns", "some columns"])
 @pytest.mark.parametrize("scale", [False, True], ids=["no scale", "scale"])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_linear_model_adds_up(offset, intercept, columns, scale, data):
     features = data.draw(widths())
@@ -194,7 +194,7 @@ def test_a_linear_model_by_hand():
 @with_and_without_offset
 @with_and_without_intercept
 @pytest.mark.parametrize("combiner", COMBINERS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_stacked_model_adds_up(offset, intercept, combiner, data):
     features = data.draw(widths())
@@ -210,7 +210,7 @@ def test_a_stacked_model_adds_up(offset, intercept, combiner, data):
 
 @with_and_without_offset
 @with_and_without_intercept
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_source_that_votes_adds_up(offset, intercept, data):
     features = data.draw(widths())
@@ -270,7 +270,7 @@ class Bent:
 
 @pytest.mark.parametrize("partners", [1, 2, 3])
 @with_and_without_offset
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_boosted_model_adds_up(partners, offset, data):
     features = data.draw(widths())

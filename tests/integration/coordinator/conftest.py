@@ -7,8 +7,6 @@ import importlib.util
 import json
 import os
 import re
-import runpy
-import secrets
 import signal
 import subprocess
 import sys
@@ -17,9 +15,9 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import psycopg
+import numpy as np
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from crossward.client import http as client
 from crossward.client.http import NEVER, HttpClient, Token
@@ -27,16 +25,17 @@ from crossward.errors import Unreachable
 from crossward.study import study_for
 from crossward_coordinator import app as coordinator_app
 from crossward_coordinator.app import create_app
+from crossward_coordinator.database import metadata
 from crossward_coordinator.main import init
+from crossward_coordinator.parties.tables import nonces, parties
 from crossward_coordinator.settings import CoordinatorSettings
-from crossward_coordinator.tables import studies, tasks
+from crossward_coordinator.studies.tables import studies
+from crossward_coordinator.tasks.tables import TaskState, tasks
 from crossward_lab.simulate.hospitals import Federation
-from crossward_service.db.engine import connect, write
+from crossward_service.db.engine import connect, read, write
 from crossward_service.http.serve import address, new_server
 
 HERE = Path(__file__).parent
-POSTGRES = runpy.run_path(str(HERE.parents[1] / "postgres.py"))
-PROGRAMS = POSTGRES["programs"]()
 QUICK = {"poll_seconds": 0.02, "clock_seconds": 0.05, "backoff_seconds": 0.01, "shutdown_seconds": 2}
 # However slow a machine is, no lease ends and no poll gives up unless a test says so.
 PATIENT = {"lease_seconds": 3600.0, "longest_wait": 120.0}
@@ -67,39 +66,12 @@ def wait_for_locks(monkeypatch):
     monkeypatch.setattr(coordinator_app, "connect", functools.partial(connect, patience=LOCK_SECONDS))
 
 
-@pytest.fixture(scope="session")
-def postgresql():
-    if not PROGRAMS:
-        pytest.skip("PostgreSQL is not installed")
-    with POSTGRES["cluster"](PROGRAMS) as url:
-        yield url
-
-
-@pytest.fixture
-def sqlite_url(tmp_path):
-    return f"sqlite:///{tmp_path}/coordinator.sqlite3"
-
-
-@pytest.fixture
-def postgresql_url(postgresql):
-    name = f"t{secrets.token_hex(6)}"
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")  # much cheaper than a database, and as empty
-    return f"{postgresql}&options=-csearch_path%3D{name}"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"] if PROGRAMS else ["sqlite"])
-def url(request):
-    """An empty database of each kind."""
-    return request.getfixturevalue(f"{request.param}_url")
-
-
 class World:
     """One database, any number of coordinators over it, and the people and sites that talk to them."""
 
     def __init__(self, database_url, folder, stack, federation, **settings):
         self.settings = {"data_dir": folder, "database_url": database_url, "port": 0, **QUICK, **PATIENT, **settings}
-        self.made = init(CoordinatorSettings(**self.settings))
+        self.initialised = init(CoordinatorSettings(**self.settings))
         self._stack, self._federation = stack, federation
         self.sites, self._people = {}, {}
 
@@ -119,7 +91,7 @@ class World:
     def person(self, role):
         """A client with the role's token."""
         if (self.url, role) not in self._people:
-            made = HttpClient(self.url, auth=Token(self.made.tokens[role]), timeout=120, retry=NEVER)
+            made = HttpClient(self.url, auth=Token(self.initialised.tokens[role]), timeout=120, retry=NEVER)
             self._people[self.url, role] = self._stack.enter_context(made)
         return self._people[self.url, role]
 
@@ -127,9 +99,12 @@ class World:
         return self.person(role).request(method, f"/v1{path}", **options)
 
     # -- stories --------------------------------------------------------------------------------------------------
+    def invite(self, party="main", role="source"):
+        return self.ask("operator", "POST", "/parties/invites", body={"party": party, "role": role}).json()
+
     def site(self, name, role, budget=100.0):
         """An enrolled site."""
-        code = self.ask("operator", "POST", "/parties/invites", body={"party": name, "role": role}).json()["code"]
+        code = self.invite(name, role)["code"]
         hospitals = [self._federation.main, *self._federation.branches]
         site = FakeSite(self.url, name, hospitals[len(self.sites) % len(hospitals)], budget)
         self._stack.callback(site.close)
@@ -159,12 +134,52 @@ class World:
         self.start(study)
         return study
 
+    def public_csv(self, study, rows=200):
+        """Public records for a study of the feature method."""
+        hospital = self._federation.branches[2]
+        names = list(hospital.table)
+        lines = [",".join([*names, study.label.name])]
+        for row in range(rows):
+            values = [hospital.table[name][row] for name in names]
+            cells = [
+                "" if value is None or (isinstance(value, float) and np.isnan(value)) else str(value)
+                for value in values
+            ]
+            lines.append(",".join([*cells, str(bool(hospital.labels[row]))]))
+        return "\n".join(lines).encode()
+
     def show(self, study):
         return self.ask("auditor", "GET", f"/studies/{study.id}").json()
+
+    def task(self, study, party):
+        return next(task for task in self.show(study)["tasks"] if task["party"] == party)
 
     def party(self, name):
         items = self.ask("auditor", "GET", "/parties").json()["items"]
         return next(item for item in items if item["party"] == name)
+
+    # -- the database ---------------------------------------------------------------------------------------------
+    def stored(self):
+        """All that is stored, but for nonces and when a party was last seen."""
+        engine = connect(self.settings["database_url"])
+        with read(engine) as connection:
+            found = {
+                table.name: sorted(
+                    connection.execute(select(*[c for c in table.c if c is not parties.c.seen])).all(), key=repr
+                )
+                for table in metadata.sorted_tables
+                if table is not nonces
+            }
+        engine.dispose()
+        return found
+
+    def refuses(self, site, task, error, message, match=None):
+        """A result is refused with this error and nothing changes."""
+        before = self.stored()
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        with pytest.raises(error, match=match):
+            site.call("POST", f"/v1/tasks/{task}/result", body=body)
+        assert self.stored() == before
 
     def change(self, statement):
         """Write to the database behind the coordinator's back: tests make time pass, they do not wait for it."""
@@ -177,7 +192,7 @@ class World:
         self.change(update(studies).where(studies.c.id == study.id).values(deadline=time.time()))
 
     def expire_leases(self):
-        self.change(update(tasks).where(tasks.c.state == "leased").values(lease_until=time.time()))
+        self.change(update(tasks).where(tasks.c.state == TaskState.LEASED).values(lease_until=time.time()))
 
     def until(self, study, *states, seconds=180.0):
         """Wait until a study is in one of the states."""

@@ -20,7 +20,6 @@ from crossward.protocol.messages import (
     SignedReceipt,
     SignedRelease,
     TaskMessage,
-    key_id_of,
     open_inputs,
 )
 from crossward.study.learners import cells_for, charged_cells, train_source, train_target
@@ -162,4 +161,4 @@ class FakeSite:
         listed = self.call("GET", "/v1/parties").json()["items"]
         found = next(item for item in listed if item["party"] == party)
         public = [keys.public_key(key["public_key"]) for key in found["keys"]]
-        return next(key for key in public if key_id_of(key) == key_id)
+        return next(key for key in public if keys.key_id(key) == key_id)

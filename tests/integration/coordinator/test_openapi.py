@@ -23,7 +23,7 @@ class Caller:
     """Signs what parties send, and carries a token of the right role otherwise."""
 
     def __init__(self, world, site):
-        self._tokens, self._signer = world.made.tokens, Signer(site.name, keys.key_id(site.key), site.key)
+        self._tokens, self._signer = world.initialised.tokens, Signer(site.name, keys.key_id(site.key), site.key)
 
     def __call__(self, request):
         path, _, query = request.path_url.partition("?")

@@ -8,14 +8,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crossward.errors import InvalidMessage, KeyRevoked
+from crossward.errors import InvalidMessage
 from crossward.protocol import keys
 from crossward.protocol.ledger.lines import Line
 from crossward.protocol.messages import HeartbeatMessage, ResultMessage
 from crossward.study import Study
 from crossward_coordinator.app import VERIFIERS
-from crossward_coordinator.workflows import enrol, mirror, public_sets
-from crossward_service.db.engine import connect, write
+from crossward_coordinator.studies import public_sets
 from crossward_service.http.signing import Signer
 
 
@@ -72,19 +71,6 @@ def test_a_body_is_not_waited_for_unless_its_head_is_signed(small):
         request = beat(small.url, site, task, **changes)
         assert request.status() == status
         request.close()
-
-
-def test_a_request_carried_out_after_the_party_was_revoked(small):
-    """Verified a moment before: the transaction looks again."""
-    small.site("main", "source")
-    small.ask("operator", "DELETE", "/parties/main")
-    engine = connect(small.settings["database_url"])
-    with write(engine) as connection:
-        with pytest.raises(KeyRevoked):
-            enrol.rotate(connection, "main", keys.public_text(keys.generate()), now=0.0)
-        with pytest.raises(KeyRevoked):
-            mirror.take_lines(connection, None, "main", [], now=0.0)
-    engine.dispose()
 
 
 class Gate:

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from crossward.protocol import keys
-from crossward_coordinator.tables import keys as coordinators_keys
+from crossward_coordinator.parties.tables import keys as coordinators_keys
 from crossward_service.db.engine import connect, write
 from crossward_site import pins
 from crossward_site.identity import Identity

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from crossward.client.http import NEVER, Answer, HttpClient
 from crossward.errors import NotReady, Unreachable
-from crossward_coordinator.tables import parties
+from crossward_coordinator.parties.tables import parties
 from crossward_service.db.engine import connect, write
 from crossward_site import approvals, steps, sync, tasks
 from crossward_site.access import make_token

@@ -10,17 +10,51 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+ROLES = ("source", "target")
+PERSON_ROLES = ("operator", "lead", "auditor")
+PARTY_STATES = ("active", "stopped", "revoked")
+KEY_STATES = ("active", "rotated", "revoked")
+STUDY_STATES = ("draft", "sources", "targets", "complete", "failed", "cancelled")
+TASK_KINDS = ("train-source", "aggregate", "train-target")
+TASK_STATES = ("ready", "leased", "done", "late", "declined", "failed", "cancelled")
+EVENT_KINDS = (
+    "study-created",
+    "study-started",
+    "sources",
+    "quorum",
+    "targets",
+    "task-taken",
+    "progress",
+    "lease-expired",
+    "task-done",
+    "task-late",
+    "task-declined",
+    "task-failed",
+    "party-stopped",
+    "party-left",
+    "study-complete",
+    "study-failed",
+    "study-cancelled",
+)
+
 
 def upgrade() -> None:
     """Create everything."""
     _people()
+    _parties()
     _studies()
-    _work()
+    _tasks()
     _ledger()
 
 
 def _text(name: str, length: int | None = 64, *, null: bool = False, key: bool = False) -> sa.Column[str]:
     return sa.Column(name, sa.Text() if length is None else sa.String(length), nullable=null, primary_key=key)
+
+
+def _word(name: str, words: tuple[str, ...]) -> tuple[sa.Column[str], sa.CheckConstraint]:
+    """A column that holds one of these words, and the CHECK that sees to it."""
+    listed = ", ".join(f"'{word}'" for word in words)
+    return _text(name, max(map(len, words))), sa.CheckConstraint(f"{name} IN ({listed})")
 
 
 def _time(name: str, *, null: bool = False) -> sa.Column[float]:
@@ -44,25 +78,19 @@ def _people() -> None:
     op.create_table(
         "tokens",
         _text("hash", key=True),
-        _text("role", 16),
+        *_word("role", PERSON_ROLES),
         _text("name"),
         _time("created"),
         sa.UniqueConstraint("name"),
     )
-    op.create_table(
-        "invites",
-        _text("code_hash", key=True),
-        _text("party"),
-        _text("role", 16),
-        _time("expires"),
-        _text("used_by", null=True),
-    )
-    op.create_index("ix_invites_party", "invites", ["party"])
+
+
+def _parties() -> None:
     op.create_table(
         "parties",
         _text("id", key=True),
-        _text("role", 16),
-        _text("state", 16),
+        *_word("role", ROLES),
+        *_word("state", PARTY_STATES),
         _text("cause", None),
         _time("since"),
         _time("seen", null=True),
@@ -73,11 +101,21 @@ def _people() -> None:
         _text("key_id", 16, key=True),
         _text("party"),
         _text("public_key"),
-        _text("state", 16),
+        *_word("state", KEY_STATES),
         _time("created"),
+        _time("revoked", null=True),
         _of("party", "parties.id"),
     )
     op.create_index("ix_keys_party", "keys", ["party"])
+    op.create_table(
+        "invites",
+        _text("code_hash", key=True),
+        _text("party"),
+        *_word("role", ROLES),
+        _time("expires"),
+        _text("used_by", null=True),
+    )
+    op.create_index("ix_invites_party", "invites", ["party"])
     op.create_table("nonces", _text("party", key=True), _text("nonce", key=True), _time("expires"))
     op.create_index("ix_nonces_expires", "nonces", ["expires"])
 
@@ -89,7 +127,7 @@ def _studies() -> None:
         _text("digest"),
         _text("document", None),
         _text("lead"),
-        _text("state", 16),
+        *_word("state", STUDY_STATES),
         _text("cause", None),
         _time("created"),
         _time("started", null=True),
@@ -111,7 +149,7 @@ def _studies() -> None:
         _text("study", key=True),
         _number("number", key=True),
         _time("time"),
-        _text("kind", 32),
+        *_word("kind", EVENT_KINDS),
         _text("party"),
         _text("text", None),
         _of("study", "studies.id"),
@@ -119,14 +157,14 @@ def _studies() -> None:
     op.create_table("certificates", _text("study", key=True), _text("document", None), _of("study", "studies.id"))
 
 
-def _work() -> None:
+def _tasks() -> None:
     op.create_table(
         "tasks",
         _text("id", 128, key=True),
         _text("study"),
         _text("party"),
-        _text("kind", 16),
-        _text("state", 16),
+        *_word("kind", TASK_KINDS),
+        *_word("state", TASK_STATES),
         _text("cause", None),
         _number("attempt"),
         _time("available"),

@@ -1,0 +1,1 @@
+"""The privacy certificate of a study that has ended."""

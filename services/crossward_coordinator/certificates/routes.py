@@ -1,0 +1,29 @@
+"""Certificates: what a study released, signed by the coordinator."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from crossward.protocol.certificate import SignedCertificate
+from crossward_coordinator.access import Reader, Reading, StudyId
+from crossward_coordinator.certificates import service
+from crossward_coordinator.openapi import answers
+
+router = APIRouter(prefix="/v1/studies", tags=["certificates"])
+
+
+@router.get(
+    "/{study}/certificate",
+    response_class=Response,
+    responses=answers(SignedCertificate, "The signed certificate; as text, what it says."),
+)
+def show(
+    study: StudyId, _: Reader, connection: Reading, form: Annotated[Literal["signed", "text"], Query()] = "signed"
+) -> Response:
+    """The privacy certificate of a study that has ended: signed, or as a text for people."""
+    signed = service.find(connection, study)
+    if form == "text":
+        return Response(signed.content().text(), media_type="text/plain; charset=utf-8")
+    return Response(signed.canonical(), media_type="application/json")

@@ -1,0 +1,110 @@
+"""A certificate is issued when a study ends: what was released, by whom, at what cost, and how to check it."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, insert, select
+
+from crossward.errors import Conflict
+from crossward.protocol import messages
+from crossward.protocol.certificate import (
+    Certificate,
+    CertifiedCharge,
+    CertifiedParty,
+    CertifiedRelease,
+    SignedCertificate,
+)
+from crossward.protocol.constants import COORDINATOR, certificate_id
+from crossward.protocol.ledger.lines import ReserveBody
+from crossward.protocol.messages import SignedReceipt, SignedRelease
+from crossward.protocol.messages.descriptions import read_release
+from crossward.protocol.times import moment
+from crossward.version import __version__
+from crossward_coordinator.certificates.tables import certificates
+from crossward_coordinator.identity import Identity
+from crossward_coordinator.ledger.service import charge, mirror
+from crossward_coordinator.parties import service as parties
+from crossward_coordinator.releases import service as releases
+from crossward_coordinator.studies import public_sets
+from crossward_coordinator.studies.tables import StudyRecord, find_study
+from crossward_coordinator.tasks.tables import TaskRecord, tasks_of
+
+
+def issue(connection: Connection, own: Identity, record: StudyRecord, now: float) -> None:
+    """Sign what a study led to. The caller has just ended it."""
+    if record.started is None:
+        return  # cancelled as a draft: nobody was asked for anything
+    study = record.study
+    certificate = Certificate(
+        id=certificate_id(record.digest),
+        study=record.id,
+        study_hash=record.digest,
+        title=study.title,
+        purpose=study.purpose,
+        method=study.method.name,
+        outcome=record.state,
+        cause=record.cause,
+        started=moment(record.started),
+        ended=moment(now),
+        code_version=__version__,
+        public_set=public_sets.digest(connection, record.id),
+        parties=tuple(_party(connection, record, task) for task in tasks_of(connection, record.id)),
+    )
+    signed = SignedCertificate.sign(certificate, own.key, party=COORDINATOR, key_id=own.key_id)
+    connection.execute(insert(certificates).values(study=record.id, document=signed.canonical().decode()))
+
+
+def find(connection: Connection, study: str) -> SignedCertificate:
+    """The certificate of a study that has ended."""
+    record = find_study(connection, study)
+    query = select(certificates.c.document).where(certificates.c.study == study)
+    document = connection.execute(query).scalar_one_or_none()
+    if document is None:
+        raise Conflict(f"The study is {record.state}.", "Its certificate is issued when a started study ends.")
+    return SignedCertificate.from_json(document)
+
+
+def _party(connection: Connection, record: StudyRecord, task: TaskRecord) -> CertifiedParty:
+    result = releases.find(connection, task.id)
+    if result is None:
+        head = mirror(task.party).head(connection)
+        at = messages.Head(sequence=head.sequence, hash=head.hash)
+    else:
+        at = SignedReceipt.from_json(result.receipt).content().head
+    return CertifiedParty(
+        party=task.party,
+        task=task.id,
+        kind=task.kind,
+        outcome=task.state,
+        cause=task.cause,
+        head=at,
+        release=None if result is None or result.document is None else _release(connection, result.document),
+        charged=_charged(connection, record, task),
+    )
+
+
+def _charged(connection: Connection, record: StudyRecord, task: TaskRecord) -> CertifiedCharge | None:
+    """The task's charge by the mirror. It stands however the task ended, and counts all records of a person."""
+    line = charge(connection, task)
+    if line is None or not isinstance(line.body, ReserveBody) or line.body.study_hash != record.digest:
+        return None
+    body = line.body
+    return CertifiedCharge(line=line.sequence, epsilon=body.nano_epsilon / 1e9, delta=body.atto_delta / 1e18)
+
+
+def _release(connection: Connection, document: str) -> CertifiedRelease:
+    signed = SignedRelease.from_json(document)
+    model = signed.content()
+    release = read_release(model.release)
+    key = parties.find_key(connection, signed.party, signed.key_id)
+    return CertifiedRelease(
+        digest=signed.digest,
+        signed_by=signed.key_id,
+        public_key=None if key is None else key.public_key,
+        mechanism=release.mechanism,
+        epsilon=release.epsilon,
+        delta=release.delta,
+        neighbours=release.neighbours,
+        code_version=release.version,
+        records=model.n,
+        learned_from=model.inputs,
+    )

@@ -1,0 +1,1 @@
+"""The mirrors of the parties' ledgers."""

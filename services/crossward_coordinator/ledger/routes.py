@@ -1,0 +1,90 @@
+"""The mirrors of the parties' ledgers: read, verify, extend."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+
+from crossward.errors import ChainBroken
+from crossward.protocol.ledger.lines import Line
+from crossward.protocol.messages import SignedReceipt
+from crossward_coordinator.access import (
+    Form,
+    FromParty,
+    Own,
+    PartyId,
+    Reader,
+    Reading,
+    Writing,
+    check_same,
+    form,
+    refuse,
+    sent,
+)
+from crossward_coordinator.ledger import service
+from crossward_coordinator.ledger.service import Stopped, mirror
+from crossward_coordinator.ledger.views import LinesView, VerifiedView
+from crossward_coordinator.openapi import answers, sends_form
+from crossward_coordinator.parties import service as parties
+
+router = APIRouter(prefix="/v1/ledger", tags=["ledger"])
+
+
+class LinesBody(Form):
+    """Lines of the party's own ledger, in order, as `Line.to_dict` gives them."""
+
+    lines: Annotated[list[dict[str, Any]], Field(max_length=10_000)]
+
+
+def _read(body: bytes) -> list[Line]:
+    return [Line.from_dict(values) for values in form(LinesBody)(body).lines]
+
+
+@router.get("/{party}")
+def show(
+    party: PartyId,
+    reader: Reader,
+    connection: Reading,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 500,
+) -> LinesView:
+    """The mirror of a party's ledger, line by line."""
+    check_same(reader, party)
+    copy = mirror(parties.get(connection, party).id)
+    return LinesView.of(party, copy.head(connection), list(copy.lines(connection, after, limit)), limit)
+
+
+@router.get("/{party}/verify")
+def verify(party: PartyId, reader: Reader, connection: Reading) -> VerifiedView:
+    """Judge every line of a mirror anew; the first that is wrong is named."""
+    check_same(reader, party)
+    copy = mirror(parties.get(connection, party).id)
+    try:
+        return VerifiedView.of(party, copy.verify(connection).head)
+    except ChainBroken as error:
+        return VerifiedView.of(party, error)
+
+
+@router.post(
+    "/{party}/lines",
+    response_class=Response,
+    openapi_extra=sends_form(LinesBody),
+    responses=answers(SignedReceipt, "The mirror's head, as a receipt for the task `ledger`."),
+)
+def extend(
+    request: Request,
+    party: PartyId,
+    signer: FromParty,
+    lines: Annotated[list[Line], sent(_read)],
+    own: Own,
+    connection: Writing,
+) -> Response:
+    """Lines without a result. Those that do not extend the mirror stop the party."""
+    check_same(signer, party)
+    outcome = service.take_lines(connection, own, party, lines, time.time())
+    if isinstance(outcome, Stopped):
+        return refuse(request, outcome)
+    return Response(outcome.canonical(), media_type="application/json")

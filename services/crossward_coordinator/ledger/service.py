@@ -1,0 +1,77 @@
+"""The copy of a party's ledger. Lines that do not extend it stop the party: both sides then know that they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from crossward.errors import ChainBroken, CrosswardError, LedgerRefused
+from crossward.protocol import messages
+from crossward.protocol.constants import LINES
+from crossward.protocol.ledger.lines import Head, Line
+from crossward.protocol.messages import Receipt, SignedReceipt
+from crossward.protocol.times import moment
+from crossward_coordinator.identity import Identity
+from crossward_coordinator.ledger.tables import ledger
+from crossward_coordinator.parties import service as parties
+from crossward_coordinator.parties.tables import Party, PartyState
+from crossward_coordinator.tasks.tables import TaskRecord, TaskState, move_tasks, tasks
+from crossward_service.db.ledger import SqlLedger
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The party was stopped for this reason. The caller must commit that, and then refuse the request with it."""
+
+    error: CrosswardError
+
+
+def mirror(party: str) -> SqlLedger:
+    """The mirror of a party's ledger."""
+    return SqlLedger(ledger, party)
+
+
+def charge(connection: Connection, task: TaskRecord) -> Line | None:
+    """The line that pays for a task, if the mirror has it. A site shows it there before it reads a record."""
+    return mirror(task.party).find(connection, "reserve", task.id)
+
+
+def count_verified(connection: Connection) -> tuple[int, int]:
+    """How many mirrors there are, with how many lines in all, once every line was judged anew."""
+    names = parties.names(connection)
+    return len(names), sum(mirror(name).verify(connection).head.sequence for name in names)
+
+
+def extend(connection: Connection, party: Party, lines: Sequence[Line], now: float) -> Head | Stopped:
+    """Take over a party's lines, all or none. The caller has locked the party."""
+    copy = mirror(party.id)
+    try:
+        before = copy.head(connection)
+        head = copy.extend(connection, lines)
+    except (LedgerRefused, ChainBroken) as error:
+        parties.stop(connection, party.id, error.cause, now)
+        _end_leases(connection, party.id, now)
+        return Stopped(error)
+    if party.state is PartyState.STOPPED and lines and lines[-1].sequence >= before.sequence:
+        parties.note_agreement(connection, party.id, now)
+    return head
+
+
+def take_lines(
+    connection: Connection, own: Identity, party: str, lines: Sequence[Line], now: float
+) -> SignedReceipt | Stopped:
+    """Lines without a result: a dataset was opened, a task was given up. A stopped party may show that it is sound."""
+    head = extend(connection, parties.lock_signer(connection, party), lines, now)
+    return head if isinstance(head, Stopped) else receipt(own, LINES, None, head, now)
+
+
+def receipt(own: Identity, task: str, release: str | None, head: Head, now: float) -> SignedReceipt:
+    """A countersigned receipt."""
+    at = messages.Head(sequence=head.sequence, hash=head.hash)
+    return own.sign(Receipt(task=task, release=release, head=at, time=moment(now)))
+
+
+def _end_leases(connection: Connection, party: str, now: float) -> None:
+    move_tasks(connection, tasks.c.party == party, TaskState.READY, of=TaskState.LEASED, now=now, available=now)

@@ -1,0 +1,59 @@
+"""What is answered about the mirrors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from crossward.errors import ChainBroken
+from crossward.protocol.ledger.lines import Head, Line
+
+
+class HeadView(BaseModel):
+    """Where a ledger ends."""
+
+    sequence: int
+    hash: str
+
+    @classmethod
+    def of(cls, head: Head) -> Self:
+        """A ledger's last line."""
+        return cls(sequence=head.sequence, hash=head.hash)
+
+
+class LinesView(BaseModel):
+    """Lines of a mirrored ledger, as they are hashed; `next` is the `after` of the next page."""
+
+    party: str
+    head: HeadView
+    lines: list[dict[str, Any]]
+    next: int | None
+
+    @classmethod
+    def of(cls, party: str, head: Head, lines: Sequence[Line], limit: int) -> Self:
+        """A page of at most `limit` lines."""
+        return cls(
+            party=party,
+            head=HeadView.of(head),
+            lines=[line.to_dict() for line in lines],
+            next=lines[-1].sequence if len(lines) == limit else None,
+        )
+
+
+class VerifiedView(BaseModel):
+    """Whether a mirror holds; if not, its first line that is wrong, and why."""
+
+    party: str
+    holds: bool
+    head: HeadView | None
+    line: int | None
+    cause: str
+
+    @classmethod
+    def of(cls, party: str, outcome: Head | ChainBroken) -> Self:
+        """A mirror that was judged."""
+        if isinstance(outcome, ChainBroken):
+            return cls(party=party, holds=False, head=None, line=outcome.line, cause=outcome.cause)
+        return cls(party=party, holds=True, head=HeadView.of(outcome), line=None, cause="")

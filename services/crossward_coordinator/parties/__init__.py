@@ -1,0 +1,1 @@
+"""Who takes part: invited with a code, enrolled with a key, stopped, reconciled, revoked."""

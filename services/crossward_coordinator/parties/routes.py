@@ -1,0 +1,122 @@
+"""Parties: invite, enrol, list, rotate, revoke, reconcile."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field, StringConstraints, WithJsonSchema
+
+from crossward.protocol.constants import Role
+from crossward_coordinator.access import (
+    After,
+    Form,
+    FromParty,
+    Operator,
+    Own,
+    PartyId,
+    Reader,
+    Reading,
+    Settings,
+    Writing,
+    check_same,
+    form,
+    sent,
+)
+from crossward_coordinator.openapi import sends_form
+from crossward_coordinator.parties import service
+from crossward_coordinator.parties.views import CoordinatorView, EnrolledView, InviteView, PartyPage, PartyView
+from crossward_coordinator.studies.advance import withdraw
+
+router = APIRouter(prefix="/v1", tags=["parties"])
+
+PublicKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
+
+
+class InviteBody(Form):
+    """Whom to invite, and as what."""
+
+    party: PartyId
+    role: Annotated[Role, WithJsonSchema({"type": "string", "enum": list(Role)})]
+
+
+class EnrolBody(Form):
+    """The code, and the key the site made."""
+
+    code: Annotated[str, Field(min_length=1, max_length=200)]
+    public_key: PublicKey
+
+
+class KeyBody(Form):
+    """The key that counts from now on."""
+
+    public_key: PublicKey
+
+
+@router.get("/coordinator")
+def coordinator(own: Own) -> CoordinatorView:
+    """The coordinator's public key and version."""
+    return CoordinatorView.of(own, time.time())
+
+
+@router.post("/parties/invites", status_code=201, openapi_extra=sends_form(InviteBody))
+def invite(
+    _: Operator, body: Annotated[InviteBody, sent(form(InviteBody))], settings: Settings, connection: Writing
+) -> InviteView:
+    """Invite a party: a one-time code, to be passed on by a person."""
+    lasts = settings.invite_seconds
+    return InviteView.of(service.invite(connection, body.party, body.role, now=time.time(), lasts=lasts))
+
+
+@router.post("/parties", status_code=201, openapi_extra=sends_form(EnrolBody))
+def join(body: Annotated[EnrolBody, sent(form(EnrolBody))], own: Own, connection: Writing) -> EnrolledView:
+    """Enrol with a code and the site's own public key."""
+    now = time.time()
+    return EnrolledView.of(service.enrol(connection, body.code, body.public_key, now=now), own, now)
+
+
+@router.get("/parties")
+def list_parties(
+    _: Reader,
+    connection: Reading,
+    after: After = "",
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> PartyPage:
+    """Who takes part, with state, cause, last sign of life, and public keys."""
+    parties = service.page(connection, after, limit)
+    keys = service.keys_of(connection, [party.id for party in parties])
+    return PartyPage(
+        items=[PartyView.of(party, keys[party.id]) for party in parties],
+        next=parties[-1].id if len(parties) == limit else None,
+    )
+
+
+@router.post("/parties/{party}/keys", status_code=201, openapi_extra=sends_form(KeyBody))
+def rotate(
+    party: PartyId, signer: FromParty, body: Annotated[KeyBody, sent(form(KeyBody))], own: Own, connection: Writing
+) -> EnrolledView:
+    """Rotate: the new key counts from now on, the old one no longer. Signed with the old key."""
+    check_same(signer, party)
+    now = time.time()
+    return EnrolledView.of(service.rotate(connection, party, body.public_key, now=now), own, now)
+
+
+@router.delete("/parties/{party}")
+def revoke(party: PartyId, _: Operator, own: Own, connection: Writing) -> PartyView:
+    """Revoke a party: its keys no longer count, and its studies go on without it."""
+    now = time.time()
+    if service.revoke(connection, party, now):
+        withdraw(connection, own, party, "The party was revoked.", now)
+    return _view(connection, party)
+
+
+@router.post("/parties/{party}/reconcile")
+def reconcile(party: PartyId, _: Operator, connection: Writing) -> PartyView:
+    """Let a stopped party go on, once it has shown a ledger that extends the mirror again."""
+    service.reconcile(connection, party, time.time())
+    return _view(connection, party)
+
+
+def _view(connection: Writing, party: str) -> PartyView:
+    return PartyView.of(service.get(connection, party), service.keys_of(connection, [party])[party])

@@ -1,0 +1,51 @@
+"""Signed requests: by an enrolled key, and used once.
+
+A signature is verified before its request's own transaction begins, so each of these opens one for itself: a request
+that fails later has still spent its nonce. Nonces are in the database, so that all processes share them.
+"""
+
+from __future__ import annotations
+
+import time
+
+from sqlalchemy import Connection, Engine, delete, update
+
+from crossward_coordinator.parties import service
+from crossward_coordinator.parties.tables import KeyState, nonces, parties
+from crossward_service.db.engine import new_row, read, write
+from crossward_service.http.signing import PartyKey
+
+
+class DatabaseNonces:
+    """Spends nonces."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def seen(self, party: str, nonce: str, expires: int) -> bool:
+        """Remember a nonce, and that the party was here; True if the nonce was there already."""
+        row = {"party": party, "nonce": nonce, "expires": float(expires)}
+        with write(self._engine) as connection:
+            unless_there = new_row(connection, nonces).values(row).on_conflict_do_nothing().returning(nonces.c.nonce)
+            added = connection.execute(unless_there).first()
+            if added:
+                connection.execute(update(parties).where(parties.c.id == party).values(seen=time.time()))
+        return added is None
+
+
+class DatabaseKeys:
+    """Finds enrolled keys."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __call__(self, party: str, key_id: str, /) -> PartyKey | None:
+        """The key of this id that this party enrolled; only an active one may sign requests."""
+        with read(self._engine) as connection:
+            key = service.find_key(connection, party, key_id)
+        return None if key is None else PartyKey(key.public_key, key.state is not KeyState.ACTIVE)
+
+
+def purge(connection: Connection, now: float) -> None:
+    """Forget nonces whose requests are too old to be accepted."""
+    connection.execute(delete(nonces).where(nonces.c.expires < now))

@@ -1,0 +1,1 @@
+"""Releases and their receipts: kept once, read by digest, and what a task learns from."""

@@ -1,0 +1,249 @@
+"""What a study does next, decided by its tasks and the clock alone.
+
+The steps a study may take are those of the table `STUDIES` (`crossward_coordinator.studies.tables`). Sources train
+first, then targets; a method without sources starts with targets. Under a method that aggregates, the coordinator's own
+task lies between the two. Each phase lasts at most the study's deadline, so every study ends.
+
+The quorum fixes what the targets learn from, the same for all of them. Until then a party that is revoked takes
+its release with it; from then on what was accepted stays. A source that the quorum was reached without is told to stop,
+and keeps its budget, unless it has paid: its charge stands whatever happens, so it may finish, and its release is taken
+and gets its receipt, but is *late*: nobody learns from it.
+
+Whoever calls these functions holds the study's lock, or lets them take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, insert, or_, select, update
+
+from crossward.protocol.constants import COORDINATOR, TaskKind, task_id
+from crossward.protocol.times import time_text
+from crossward_coordinator.certificates import service as certificates
+from crossward_coordinator.identity import Identity
+from crossward_coordinator.ledger.service import charge
+from crossward_coordinator.parties import service as parties
+from crossward_coordinator.parties.tables import Party, PartyState
+from crossward_coordinator.settings import CoordinatorSettings
+from crossward_coordinator.studies import events
+from crossward_coordinator.studies.tables import (
+    RUNNING,
+    STUDIES,
+    EventKind,
+    StudyRecord,
+    StudyState,
+    aggregates,
+    find_study,
+    studies,
+)
+from crossward_coordinator.tasks.tables import OPEN, TaskRecord, TaskState, move_tasks, tasks, tasks_of
+
+LONGEST_PAUSE = 300.0
+"""Seconds between two leases of a task, at most."""
+
+ENDINGS: Mapping[StudyState, EventKind] = {
+    StudyState.COMPLETE: EventKind.STUDY_COMPLETE,
+    StudyState.FAILED: EventKind.STUDY_FAILED,
+    StudyState.CANCELLED: EventKind.STUDY_CANCELLED,
+}
+
+
+# -- a step -----------------------------------------------------------------------------------------------------------
+def begin(connection: Connection, record: StudyRecord, now: float) -> None:
+    """Open the first tasks of a study."""
+    connection.execute(update(studies).where(studies.c.id == record.id).values(started=now))
+    _open_phase(connection, record, _first_phase(record), now)
+
+
+def advance(connection: Connection, own: Identity, study: str, now: float) -> None:
+    """Move a study on as far as its tasks and the clock allow. The caller holds its lock."""
+    record = find_study(connection, study)
+    if record.state is StudyState.SOURCES:
+        _after_sources(connection, own, record, now)
+        record = find_study(connection, study)  # where all targets have been revoked meanwhile, it ends at once
+    if record.state is StudyState.TARGETS:
+        _after_targets(connection, own, record, now)
+
+
+def end(connection: Connection, own: Identity, record: StudyRecord, state: StudyState, cause: str, now: float) -> None:
+    """End a study, with a cause and a certificate of what was released until then."""
+    cancel_tasks(connection, tasks_of(connection, record.id), cause or f"The study is {state}.", now)
+    this = studies.c.id == record.id
+    STUDIES.move(connection, studies, this, state, of=record.state, cause=cause, ended=now, deadline=None)
+    events.note(connection, record.id, ENDINGS[state], cause, now=now)
+    certificates.issue(connection, own, find_study(connection, record.id), now)
+
+
+def withdraw(connection: Connection, own: Identity, party: str, cause: str, now: float) -> None:
+    """A party will do nothing more: cancel its open tasks, and let its studies go on without it.
+
+    A study that waits for its quorum goes on without what the party released, too.
+    """
+    query = select(tasks.c.study).join(studies, studies.c.id == tasks.c.study).distinct()
+    query = query.where(tasks.c.party == party, studies.c.state.in_(RUNNING))
+    for study in sorted(connection.execute(query).scalars()):
+        record = find_study(connection, study, lock=True)
+        all_tasks = tasks_of(connection, study)
+        mine = [task for task in all_tasks if task.party == party]
+        left = cancel_tasks(connection, mine, cause, now)
+        if is_gathering(record, all_tasks):
+            unused = f"{cause} What it had released is not used."
+            left += cancel_tasks(connection, mine, unused, now, (TaskState.DONE,))
+        if left:
+            events.note(connection, study, EventKind.PARTY_LEFT, cause, party=party, now=now)
+            advance(connection, own, study, now)
+
+
+def _after_sources(connection: Connection, own: Identity, record: StudyRecord, now: float) -> None:
+    all_tasks = tasks_of(connection, record.id)
+    if aggregate := [task for task in all_tasks if task.kind is TaskKind.AGGREGATE]:
+        _after_aggregate(connection, own, record, aggregate[0], now)
+        return
+    done = [task for task in all_tasks if task.state is TaskState.DONE]
+    waiting = [task for task in all_tasks if task.is_open]
+    need = record.study.quorum.sources
+    if len(done) >= need:
+        unpaid = [task for task in waiting if charge(connection, task) is None]
+        cancel_tasks(connection, unpaid, f"The quorum of {need} sources was reached without it.", now)
+        _open_next(connection, record, now)
+    elif record.is_due(now):
+        missing = _missing(connection, all_tasks)
+        cause = f"By the deadline {len(done)} of the {need} sources needed had released. Missing: {missing}."
+        end(connection, own, record, StudyState.FAILED, cause, now)
+    elif len(done) + len(waiting) < need:
+        missing = _missing(connection, all_tasks)
+        cause = f"The quorum of {need} sources can no longer be reached. Missing: {missing}."
+        end(connection, own, record, StudyState.FAILED, cause, now)
+
+
+def _after_aggregate(
+    connection: Connection, own: Identity, record: StudyRecord, aggregate: TaskRecord, now: float
+) -> None:
+    if aggregate.state is TaskState.DONE:
+        _open_phase(connection, record, StudyState.TARGETS, now)
+    elif not aggregate.is_open:
+        cause = f"The sources' models could not be aggregated: {aggregate.cause}"
+        end(connection, own, record, StudyState.FAILED, cause, now)
+
+
+def _after_targets(connection: Connection, own: Identity, record: StudyRecord, now: float) -> None:
+    all_tasks = [task for task in tasks_of(connection, record.id) if task.kind is TaskKind.TRAIN_TARGET]
+    waiting = any(task.is_open for task in all_tasks)
+    if waiting and not record.is_due(now):
+        return
+    when = "By the deadline" if waiting else "In the end"
+    done = sum(task.state is TaskState.DONE for task in all_tasks)
+    missing = _missing(connection, all_tasks)
+    cause = f"{when} {done} of {len(all_tasks)} targets were done. Missing: {missing}." if missing else ""
+    end(connection, own, record, StudyState.COMPLETE if done else StudyState.FAILED, cause, now)
+
+
+# -- sources and the quorum -------------------------------------------------------------------------------------------
+def is_gathering(record: StudyRecord, all_tasks: Sequence[TaskRecord]) -> bool:
+    """Whether a study still waits for its quorum of sources."""
+    return record.state is StudyState.SOURCES and all(task.kind is TaskKind.TRAIN_SOURCE for task in all_tasks)
+
+
+def is_late(record: StudyRecord, task: TaskRecord, all_tasks: Sequence[TaskRecord]) -> bool:
+    """Whether a result of this task would come after the quorum, while the study goes on without it."""
+    if task.kind is not TaskKind.TRAIN_SOURCE or record.state not in RUNNING or is_gathering(record, all_tasks):
+        return False
+    return task.is_open or task.state is TaskState.CANCELLED
+
+
+# -- opening and cancelling tasks -------------------------------------------------------------------------------------
+def cancel_tasks(
+    connection: Connection, some: Sequence[TaskRecord], cause: str, now: float, of: Sequence[TaskState] = OPEN
+) -> int:
+    """Cancel those of the tasks that are still open, or in a state `of`; how many they were."""
+    ids = [task.id for task in some if task.state in of]
+    return move_tasks(connection, tasks.c.id.in_(ids), TaskState.CANCELLED, of=of, now=now, cause=cause)
+
+
+def _first_phase(record: StudyRecord) -> StudyState:
+    return StudyState.SOURCES if record.study.method.has_sources else StudyState.TARGETS
+
+
+def _open_next(connection: Connection, record: StudyRecord, now: float) -> None:
+    """After the sources: targets, or first the coordinator's aggregate."""
+    if aggregates(record.study):
+        _open_tasks(connection, record, TaskKind.AGGREGATE, [COORDINATOR], now)
+        text = "The sources' models are being aggregated."
+        events.note(connection, record.id, EventKind.QUORUM, text, now=now)
+    else:
+        _open_phase(connection, record, StudyState.TARGETS, now)
+
+
+def _open_phase(connection: Connection, record: StudyRecord, phase: StudyState, now: float) -> None:
+    study = record.study
+    if phase is StudyState.SOURCES:
+        kind, who, event = TaskKind.TRAIN_SOURCE, study.sources, EventKind.SOURCES
+    else:
+        kind, who, event = TaskKind.TRAIN_TARGET, study.targets, EventKind.TARGETS
+    deadline = now + study.quorum.deadline.total_seconds()
+    STUDIES.move(connection, studies, studies.c.id == record.id, phase, of=record.state, deadline=deadline)
+    _open_tasks(connection, record, kind, who, now)
+    events.note(connection, record.id, event, f"{len(who)} {phase} are asked until {time_text(deadline)}.", now=now)
+
+
+def _open_tasks(connection: Connection, record: StudyRecord, kind: TaskKind, who: Sequence[str], now: float) -> None:
+    new = {"study": record.id, "kind": kind, "state": TaskState.READY, "cause": "", "attempt": 0, "available": now}
+    new |= {"progress": 0.0, "note": "", "updated": now}
+    rows = [{"id": task_id(record.digest, kind, party), "party": party} | new for party in who]
+    connection.execute(insert(tasks), rows)
+    # A party that was revoked after the start will never ask for its task.
+    known = parties.find_all(connection, who)
+    gone = [name for name, party in known.items() if party.state is PartyState.REVOKED]
+    opened = [task for task in tasks_of(connection, record.id) if task.kind is kind and task.party in gone]
+    cancel_tasks(connection, opened, "The party was revoked.", now)
+
+
+def _missing(connection: Connection, some: Sequence[TaskRecord]) -> str:
+    """Who is not done, why, and since when."""
+    missing = [task for task in some if task.state is not TaskState.DONE]
+    known = parties.find_all(connection, [task.party for task in missing])
+    return "; ".join(f"{task.party} ({_why(task, known.get(task.party))})" for task in missing)
+
+
+def _why(task: TaskRecord, party: Party | None) -> str:
+    if not task.is_open:
+        return f"{task.state}: {task.cause}"
+    if party is not None and party.state is not PartyState.ACTIVE:
+        return f"{party.state} since {time_text(party.since)}: {party.cause}"
+    if party is None or party.seen is None:
+        return "never seen"
+    return f"{'at work' if task.state is TaskState.LEASED else 'waited for'}, last seen {time_text(party.seen)}"
+
+
+# -- when time passes -------------------------------------------------------------------------------------------------
+def due(connection: Connection, now: float) -> list[str]:
+    """The studies for which a lease or a deadline has passed."""
+    expired = select(tasks.c.study).where(tasks.c.state == TaskState.LEASED, tasks.c.lease_until <= now)
+    query = select(studies.c.id).where(studies.c.state.in_(RUNNING))
+    query = query.where(or_(studies.c.deadline <= now, studies.c.id.in_(expired)))
+    return list(connection.execute(query.order_by(studies.c.id)).scalars())
+
+
+def pass_time(connection: Connection, own: Identity, study: str, settings: CoordinatorSettings, now: float) -> None:
+    """End the leases of a study that have expired, and let it go on. Any process may do it; one of them does."""
+    find_study(connection, study, lock=True)
+    for task in tasks_of(connection, study):
+        if task.state is TaskState.LEASED and task.lease_until is not None and task.lease_until <= now:
+            _expire(connection, task, settings, now)
+    advance(connection, own, study, now)
+
+
+def _expire(connection: Connection, task: TaskRecord, settings: CoordinatorSettings, now: float) -> None:
+    """Give a task again after a pause that doubles, or give it up."""
+    # Only if the lease is still the one that was seen: a heartbeat holds the same lock, a stop does not.
+    same = (tasks.c.id == task.id) & (tasks.c.attempt == task.attempt)
+    if task.attempt >= settings.attempts:
+        kind, text = EventKind.TASK_FAILED, f"{task.attempt} leases ended without a result."
+        ended = move_tasks(connection, same, TaskState.FAILED, of=TaskState.LEASED, now=now, cause=text)
+    else:
+        kind, text = EventKind.LEASE_EXPIRED, f"Attempt {task.attempt} ended without a result."
+        again = now + min(LONGEST_PAUSE, settings.backoff_seconds * 2.0 ** min(task.attempt - 1, 20))
+        ended = move_tasks(connection, same, TaskState.READY, of=TaskState.LEASED, now=now, available=again)
+    if ended:
+        events.note(connection, task.study, kind, text, party=task.party, now=now)

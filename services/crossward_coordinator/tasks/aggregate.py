@@ -1,0 +1,91 @@
+"""The coordinator's own task, under a method that aggregates: weigh the sources' models on the public set.
+
+Post-processing of what was released: it costs nothing. It is computed between two transactions, so that nobody waits
+for it; killed in between, its lease expires and it runs again. `run_one` opens all transactions, one after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Engine
+
+from crossward.errors import CrosswardError, InvalidMessage, StorageFailed
+from crossward.learning.model import ReleasedModel
+from crossward.privacy.noise import Array
+from crossward.protocol.constants import COORDINATOR
+from crossward.protocol.ledger.lines import START
+from crossward.protocol.messages import ModelMessage, SignedRelease, TaskMessage
+from crossward.study import Study
+from crossward.study.learners import aggregate
+from crossward_coordinator.identity import Identity
+from crossward_coordinator.ledger.service import receipt
+from crossward_coordinator.studies import events, public_sets
+from crossward_coordinator.studies.advance import advance
+from crossward_coordinator.studies.tables import EventKind
+from crossward_coordinator.tasks.results import finish
+from crossward_coordinator.tasks.service import is_waiting, lease
+from crossward_coordinator.tasks.tables import OPEN, TaskState, lock_task, move_tasks, tasks
+from crossward_service.db.engine import read, write
+from crossward_service.ops.crash import crash_point
+
+log = logging.getLogger("crossward.aggregate")
+
+
+def run_one(engine: Engine, own: Identity, *, lasts: float) -> bool:
+    """Do one aggregation that waits; False if there is none."""
+    with read(engine) as connection:
+        if not is_waiting(connection, COORDINATOR, time.time()):
+            return False
+    with write(engine) as connection:
+        task = lease(connection, COORDINATOR, now=time.time(), lasts=lasts)
+    if task is None:
+        return False
+    try:
+        study = task.open_study()
+        with read(engine) as connection:
+            X, y = public_sets.load(connection, study)
+        release = compute(own, task, study, X, y)
+    except StorageFailed:
+        raise  # the lease expires and it is tried again
+    except CrosswardError as error:
+        log.warning("aggregation failed: %s", error)
+        with write(engine) as connection:
+            _fail(connection, own, task.id, str(error))
+    else:
+        crash_point("aggregate-computed")  # the aggregate exists in memory only
+        with write(engine) as connection:
+            _finish(connection, own, task.id, release)
+    return True
+
+
+def compute(own: Identity, task: TaskMessage, study: Study, X: NDArray[np.floating], y: Array) -> SignedRelease:
+    """The aggregate of the task's inputs on the public records, signed by the coordinator."""
+    inputs = [signed.content() for signed in task.inputs]
+    models = [message.to_model(study) for message in inputs]
+    partners = [model for model in models if isinstance(model, ReleasedModel)]
+    if len(partners) != len(models):
+        raise InvalidMessage("A source's release is not one model.", "The feature method weighs single models.")
+    message = ModelMessage.of(study, aggregate(study, partners, X, y), COORDINATOR, inputs)
+    message.check_against(study)
+    return SignedRelease.sign(message, own.key, party=COORDINATOR, key_id=own.key_id)
+
+
+def _finish(connection: Connection, own: Identity, task_id: str, release: SignedRelease) -> None:
+    now = time.time()
+    task, record = lock_task(connection, COORDINATOR, task_id)
+    if task.is_open:
+        finish(connection, task, release, receipt(own, task_id, release.digest, START, now), now)
+        advance(connection, own, record.id, now)
+
+
+def _fail(connection: Connection, own: Identity, task_id: str, cause: str) -> None:
+    now = time.time()
+    task, record = lock_task(connection, COORDINATOR, task_id)
+    if task.is_open:
+        move_tasks(connection, tasks.c.id == task_id, TaskState.FAILED, of=OPEN, now=now, cause=cause)
+        events.note(connection, record.id, EventKind.TASK_FAILED, cause, party=COORDINATOR, now=now)
+        advance(connection, own, record.id, now)

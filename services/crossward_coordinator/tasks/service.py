@@ -1,0 +1,124 @@
+"""A party asks for work, says that it is at it, or will not do it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
+
+from crossward.errors import Conflict, InvalidMessage, TaskEnded
+from crossward.protocol.messages import DeclineMessage, HeartbeatMessage, TaskMessage
+from crossward_coordinator.identity import Identity
+from crossward_coordinator.ledger.service import charge
+from crossward_coordinator.parties import service as parties
+from crossward_coordinator.releases import service as releases
+from crossward_coordinator.studies import events
+from crossward_coordinator.studies.advance import advance, is_late
+from crossward_coordinator.studies.tables import EventKind
+from crossward_coordinator.tasks.tables import OPEN, TaskRecord, TaskState, lock_task, move_tasks, tasks, tasks_of
+
+LONGEST_NOTE = 200
+AT_ONCE = 20
+"""Tasks that are looked at, at most, to find one that nobody else has just taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The answer to a heartbeat. `cancelled`: stop, nobody waits for this any more."""
+
+    state: TaskState
+    cancelled: bool
+    cause: str
+    lease_seconds: float
+
+
+def is_waiting(connection: Connection, party: str, now: float) -> bool:
+    """Whether a party has a task to take, and may take it; raises if it is stopped."""
+    known = parties.find(connection, party)
+    if known is not None:
+        parties.check_active(known)
+    return connection.execute(_waiting(party, now).limit(1)).first() is not None
+
+
+def take(connection: Connection, party: str, *, now: float, lasts: float) -> TaskMessage | None:
+    """Lease the task that has waited longest; None if there is none."""
+    parties.check_active(parties.lock_signer(connection, party))
+    return lease(connection, party, now=now, lasts=lasts)
+
+
+def lease(connection: Connection, party: str, *, now: float, lasts: float) -> TaskMessage | None:
+    """Lease a task, for the coordinator itself too. Nobody else may have it until the lease ends."""
+    for waiting in connection.execute(_waiting(party, now).limit(AT_ONCE)).all():
+        task, record = lock_task(connection, party, waiting.id)
+        if task.state is not TaskState.READY or task.available > now:
+            continue  # another worker was faster
+        attempt = task.attempt + 1
+        _hold(connection, task, now + lasts, now, attempt=attempt, progress=0.0, note="")
+        events.note(connection, record.id, EventKind.TASK_TAKEN, f"Attempt {attempt}.", party=party, now=now)
+        study = record.study
+        return TaskMessage.of(
+            study,
+            id=task.id,
+            kind=task.kind.value,
+            lease_seconds=lasts,
+            inputs=releases.inputs(connection, study, task.kind),
+            attempt=attempt,
+            lead=record.lead,
+        )
+    return None
+
+
+def heartbeat(
+    connection: Connection, party: str, task_id: str, message: HeartbeatMessage, *, now: float, lasts: float
+) -> Pulse:
+    """Extend a lease, also one that has just expired and that nobody else has taken."""
+    _check_names(task_id, message.task)
+    parties.check_active(parties.lock_signer(connection, party))
+    task, record = lock_task(connection, party, task_id)
+    if not task.is_open:
+        may_finish = is_late(record, task, tasks_of(connection, record.id)) and charge(connection, task) is not None
+        return Pulse(task.state, not may_finish, task.cause, lasts if may_finish else 0.0)
+    if message.attempt != task.attempt:
+        raise Conflict(
+            f"Attempt {task.attempt} of the task is under way, not {message.attempt}.", "Leave it to whoever took it."
+        )
+    note, progress = message.note[:LONGEST_NOTE], max(message.progress, task.progress)
+    _hold(connection, task, now + lasts, now, progress=progress, note=note)
+    if int(10 * message.progress) > int(10 * task.progress):  # a lead sees ten steps, not every heartbeat
+        text = f"{message.progress:.0%} {note}".strip()
+        events.note(connection, record.id, EventKind.PROGRESS, text, party=party, now=now)
+    return Pulse(TaskState.LEASED, False, "", lasts)
+
+
+def decline(
+    connection: Connection, own: Identity, party: str, task_id: str, message: DeclineMessage, now: float
+) -> None:
+    """The party will not do it; its study goes on without. To decline what has ended changes nothing."""
+    _check_names(task_id, message.task)
+    parties.lock_signer(connection, party)
+    task, record = lock_task(connection, party, task_id)
+    if task.state in (TaskState.DONE, TaskState.LATE):
+        raise TaskEnded("The task is done.", "What was released cannot be taken back.")
+    if not task.is_open:
+        return
+    cause = f"{message.reason}{': ' if message.text else ''}{message.text}"
+    move_tasks(connection, tasks.c.id == task_id, TaskState.DECLINED, of=OPEN, now=now, cause=cause)
+    events.note(connection, record.id, EventKind.TASK_DECLINED, cause, party=party, now=now)
+    advance(connection, own, record.id, now)
+
+
+def _hold(connection: Connection, task: TaskRecord, until: float, now: float, **values: Any) -> None:
+    """Lease an open task, or keep its lease."""
+    move_tasks(connection, tasks.c.id == task.id, TaskState.LEASED, of=OPEN, now=now, lease_until=until, **values)
+
+
+def _waiting(party: str, now: float) -> Select[Any]:
+    query = select(tasks.c.id)
+    query = query.where(tasks.c.party == party, tasks.c.state == TaskState.READY, tasks.c.available <= now)
+    return query.order_by(tasks.c.available, tasks.c.id)
+
+
+def _check_names(asked: str, named: str) -> None:
+    if asked != named:
+        raise InvalidMessage("The message names another task than the address.", "Send it to its own task.")

@@ -1,0 +1,89 @@
+"""A certificate comes with the end of a study, and says what was charged, released or not."""
+
+import base64
+import json
+
+import pytest
+
+from crossward.errors import Conflict
+from crossward.privacy.budget import Cost
+from crossward.protocol import keys
+from crossward.protocol.certificate import Certificate, CertifiedCharge, SignedCertificate, verify_certificate
+from crossward.protocol.ledger.lines import ReleaseBody
+from crossward.protocol.messages import ResultMessage
+
+
+def test_no_certificate_before_the_end(small):
+    study = small.begin()
+    with pytest.raises(Conflict, match="sources"):
+        small.ask("auditor", "GET", f"/studies/{study.id}/certificate")
+    small.ask("lead", "POST", f"/studies/{study.id}/cancel")
+    text = small.ask("auditor", "GET", f"/studies/{study.id}/certificate", params={"form": "text"}).body.decode()
+    assert "cancelled" in text
+
+
+def certified(world, study):
+    """The certificate, verified, by party; and its text."""
+    public_key = world.ask("lead", "GET", "/coordinator").json()["public_key"]
+    path = f"/studies/{study.id}/certificate"
+    certificate = verify_certificate(world.ask("auditor", "GET", path).body, public_key)
+    return {party.party: party for party in certificate.parties}, certificate.text()
+
+
+@pytest.mark.parametrize("end", ["cancel", "decline", "deadline"])
+def test_a_charge_without_a_release_is_certified(small, end):
+    study = small.begin(epsilon=0.25)
+    site = small.sites["main"]
+    task = site.next()
+    site.result(task)
+    site.send_lines(site.lines[:2])  # opened and reserved; the study ends before the release comes
+    if end == "cancel":
+        small.ask("lead", "POST", f"/studies/{study.id}/cancel", body={"reason": "Wrong label."})
+    elif end == "decline":
+        site.decline(task, "steward")
+    else:
+        small.pass_deadline(study)
+        small.until(study, "failed")
+    found, text = certified(small, study)
+    assert found["main"].release is None
+    assert found["main"].charged == CertifiedCharge(line=2, epsilon=0.25, delta=0.0)
+    assert "charged    epsilon 0.25 to each person, nothing released (line 2)" in text
+
+
+def test_a_task_that_was_not_charged_says_nothing_of_charges(small):
+    study = small.begin()
+    small.sites["main"].decline(small.sites["main"].next(), "steward")
+    found, text = certified(small, study)
+    assert found["main"].charged is None
+    assert b"charged" not in found["main"].model_dump_json().encode()
+    assert "charged " not in text
+
+
+def test_what_was_charged_for_several_records_of_a_person_is_certified(small):
+    study = small.begin(epsilon=0.125)
+    site = small.sites["main"]
+    task = site.next()
+    release, description = site.train(task)
+    site.charge(task, description, Cost(2 * description.cost.nano_epsilon))  # two records of a person at most
+    site.append(ReleaseBody(task.id, release.digest))
+    site.publish(ResultMessage(task=task.id, release=release, lines=tuple(line.to_dict() for line in site.lines)))
+    small.sites["branch-1"].work()
+    found, text = certified(small, study)
+    assert (found["main"].release.epsilon, found["main"].charged.epsilon) == (0.125, 0.25)
+    assert "cost       epsilon 0.125, to each record" in text
+    assert "charged    epsilon 0.25 to each person, all records of one together (line 2)" in text
+
+
+def test_certificates_from_before_charges_were_named_still_verify(small):
+    study = small.begin()
+    small.sites["main"].work()
+    small.sites["branch-1"].work()
+    data = small.ask("auditor", "GET", f"/studies/{study.id}/certificate").body
+    old = json.loads(base64.b64decode(SignedCertificate.from_json(data).payload))
+    for party in old["parties"]:
+        del party["charged"]
+    key = keys.generate()
+    signed = SignedCertificate.sign(Certificate.from_data(old), key, party="coordinator")
+    assert json.loads(base64.b64decode(signed.payload)) == old
+    read_back = verify_certificate(signed.canonical(), keys.public_text(key))
+    assert "charged " not in read_back.text()
