@@ -1,16 +1,21 @@
-"""What every hospital runs, source or target: its data, its policy, its tasks and what it has sent.
+"""What every hospital runs, source or target: one process that owns its keys, its data and its ledger.
 
-tables, migrations   what a site stores; no record among it
-site.py              the open site: database, ledger, settings, clock
-identity.py          its key, and the coordinator it joined
-vault/               where records are, how they read, who sits in which cell
-policy.py            what is refused, approved by itself, or asked of the steward
-tasks.py             the tasks it took, durable at every step
-coordinator.py       calls to the coordinator
-sync.py              the mirror must agree, or the site stops
-training.py          from a task to a model: prepare, train
-outbox.py            what was released: the same bytes until acknowledged
-runner.py            takes tasks and carries them through; crash.py: where a test may kill it
-models.py            a target's models: predictions, evaluation, a paid AUC
-status.py, api/      what the steward sees
+A folder per feature, each with the same files where it has them: `routes.py` (HTTP), `service.py` (what happens),
+`tables.py` (what is stored), `views.py` (what is answered).
+
+data/        where records are, how they read, who sits in which cell
+policy/      what is refused, approved by itself, or asked of the steward; the charge
+approvals/   the steward's yes or no
+tasks/       the tasks it took, durable at every step; what it released; calls to the coordinator
+ledger/      its own ledger, and that the mirror agrees
+models/      a target's models: predictions, evaluation, a paid AUC
+identity/    its key and its coordinator, other parties' keys, its secret, people's tokens
+desk/        the whole site at a glance
+
+app.py       create_app(settings): wires it all       main.py      what the command line calls
+site.py      the open site: database, ledger, clock   settings.py  what an operator can set, and the roles
+lock.py      one process per data directory           facts.py     single values, each of its own type
+access.py    who is asking                            views.py     what every answer has
+doctor.py    is this site well?                       backup.py    what a backup holds
+migrations/  the database's form
 """

@@ -1,53 +1,48 @@
-"""Tokens of the site's own API: shown once, stored hashed."""
+"""Who is asking, and what a route works on."""
 
 from __future__ import annotations
 
-from sqlalchemy import delete, insert, select
+from typing import Annotated
 
-from crossward.errors import InvalidSetting, NotFound
-from crossward_service.db.engine import read, write
-from crossward_service.http.access import Holder, new_token
+from fastapi import Depends, Request
+
+from crossward_service.http.tokens import Holder, require
+from crossward_site.identity import tokens
+from crossward_site.identity.tables import PersonRole
+from crossward_site.models.service import Models
+from crossward_site.settings import SiteSettings
 from crossward_site.site import Site
-from crossward_site.tables import tokens
-
-ROLES = ("steward", "clinic")
+from crossward_site.tasks.runner import Runner
 
 
-def make_token(site: Site, role: str, name: str) -> str:
-    """A new token; its secret is given here and never again."""
-    if role not in ROLES:
-        raise InvalidSetting(f"{role!r} is not a role.", f"Use {' or '.join(ROLES)}.")
-    if not 1 <= len(name) <= 64 or not name.isprintable():
-        raise InvalidSetting("A token's name is 1 to 64 printable characters.", "Name who will hold it.")
-    made = new_token(role)
-    with write(site.engine) as connection:
-        values = {"hash": made.stored_hash, "role": role, "name": name, "created": site.clock()}
-        connection.execute(insert(tokens).values(values))
-    return made.secret
+def _site(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
 
 
-def held_tokens(site: Site) -> list[tuple[str, str, float]]:
-    """Name, role and time of making of every token, the oldest first."""
-    with read(site.engine) as connection:
-        query = select(tokens.c.name, tokens.c.role, tokens.c.created).order_by(tokens.c.created, tokens.c.name)
-        return [(row.name, row.role, row.created) for row in connection.execute(query)]
+def _runner(request: Request) -> Runner:
+    runner: Runner = request.app.state.runner
+    return runner
 
 
-def revoke_token(site: Site, name: str) -> None:
-    """Forget the token of this name (several, where an earlier release made them): from now on it opens nothing."""
-    with write(site.engine) as connection:
-        if not connection.execute(delete(tokens).where(tokens.c.name == name)).rowcount:
-            raise NotFound(f"Nobody named {name!r} holds a token here.", "The command `tokens` lists who does.")
+def _settings(request: Request) -> SiteSettings:
+    settings: SiteSettings = request.app.state.settings
+    return settings
 
 
-def has_tokens(site: Site) -> bool:
-    """Whether anyone can use the site's API yet."""
-    with read(site.engine) as connection:
-        return connection.execute(select(tokens.c.hash).limit(1)).first() is not None
+def _models(request: Request) -> Models:
+    models: Models = request.app.state.models
+    return models
 
 
-def holder_of(site: Site, stored_hash: str) -> Holder | None:
-    """Who holds the token of this hash."""
-    with read(site.engine) as connection:
-        row = connection.execute(select(tokens).where(tokens.c.hash == stored_hash)).one_or_none()
-    return None if row is None else Holder(row.name, row.role, row.hash)
+def _lookup(request: Request, stored_hash: str) -> Holder | None:
+    return tokens.holder(_site(request), stored_hash)
+
+
+steward = require(PersonRole.STEWARD, lookup=_lookup)
+anyone = require(PersonRole.STEWARD, PersonRole.CLINIC, lookup=_lookup)
+
+OpenSite = Annotated[Site, Depends(_site)]
+SiteRunner = Annotated[Runner, Depends(_runner)]
+Settings = Annotated[SiteSettings, Depends(_settings)]
+KnownModels = Annotated[Models, Depends(_models)]

@@ -10,27 +10,28 @@ from sqlalchemy import Engine
 from crossward.errors import NotReady
 from crossward_service.db.engine import read
 from crossward_service.ops.backup import Kind
-from crossward_site import facts, secret
-from crossward_site.identity import Identity
+from crossward_site import facts
+from crossward_site.identity import secret
+from crossward_site.identity.service import Identity
 from crossward_site.migrations import MIGRATIONS
 from crossward_site.settings import SiteSettings
 from crossward_site.site import Site
 
 
-def kind(settings: SiteSettings, role: str) -> Kind:
+def kind(settings: SiteSettings) -> Kind:
     """A site's backup."""
 
     def files(engine: Engine) -> Mapping[str, Path]:
         return {name: settings.data_dir / name for name in _names(engine)}
 
-    return Kind(role, MIGRATIONS, files, check)
+    return Kind(settings.service, MIGRATIONS, files, check)
 
 
 def _names(engine: Engine) -> list[str]:
     """The secret, the key, and the key that a rotation under way has prepared."""
     with read(engine) as connection:
-        known, next_key = facts.get(connection, "identity"), facts.get(connection, "next_key")
-    return [secret.FILE, *([known["key_file"]] if known else []), *([next_key] if next_key else [])]
+        identity, next_key = facts.IDENTITY.get(connection), facts.NEXT_KEY.get(connection)
+    return [secret.FILE, *([identity.key_file] if identity else []), *([next_key] if next_key else [])]
 
 
 def check(engine: Engine, folder: Path) -> str:

@@ -7,31 +7,35 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 
-from crossward.client.http import NEVER
+from crossward.client.retry import NEVER
 from crossward.errors import CrosswardError, NotReady
 from crossward.privacy.budget import NANO
 from crossward_service.db.engine import read
-from crossward_service.ops import examination, peer
+from crossward_service.ops import certificates, database, machine, peer
 from crossward_service.ops.findings import Findings, Notes
 from crossward_service.ops.peer import Peer
-from crossward_site.coordinator import Coordinator
-from crossward_site.identity import Identity
+from crossward_site.data.places import SqlPlace
+from crossward_site.data.service import Dataset, Vault
+from crossward_site.identity.service import Identity
 from crossward_site.migrations import MIGRATIONS
-from crossward_site.policy import Policy
+from crossward_site.policy.service import Decision, Policy
 from crossward_site.settings import SiteSettings
 from crossward_site.site import Site
-from crossward_site.vault import Dataset, SqlPlace, Vault
+from crossward_site.tasks.coordinator import Coordinator
 
 COMPARE = "Compare the two ledgers (crossward ledger verify), and see docs/operations.md before anything is reconciled."
 
 
-def examine(settings: SiteSettings, role: str, coordinator: str | None = None) -> Findings:
+def examine(settings: SiteSettings, coordinator: str | None = None) -> Findings:
     """Examine a site, running or not. `coordinator` is where to look for one before the site has joined."""
     findings = Findings()
-    examination.examine_surroundings(findings, settings, role)
+    machine.folder(findings, settings)
+    machine.disk(findings, settings.data_dir)
+    certificates.examine(findings, settings)
+    machine.listening(findings, settings, settings.service)
     with ExitStack() as stack:
         site = _site(findings, settings, stack)
-        identity = _identity(findings, site, role)
+        identity = _identity(findings, settings, site)
         url = coordinator if identity is None else identity.coordinator_url
         _coordinator(findings, settings, site, identity, url)
         if site is not None:
@@ -41,7 +45,7 @@ def examine(settings: SiteSettings, role: str, coordinator: str | None = None) -
 
 
 def _site(findings: Findings, settings: SiteSettings, stack: ExitStack) -> Site | None:
-    engine = examination.examine_database(findings, settings, MIGRATIONS, stack)
+    engine = database.examine(findings, settings, MIGRATIONS, stack)
     if engine is None:
         return None
     site = None
@@ -59,7 +63,7 @@ def _site(findings: Findings, settings: SiteSettings, stack: ExitStack) -> Site 
     return site
 
 
-def _identity(findings: Findings, site: Site | None, role: str) -> Identity | None:
+def _identity(findings: Findings, settings: SiteSettings, site: Site | None) -> Identity | None:
     identity = None
     with findings.looking_at("key") as note:
         if site is None:
@@ -70,8 +74,11 @@ def _identity(findings: Findings, site: Site | None, role: str) -> Identity | No
         except NotReady as error:
             note.warning(error.cause, error.fix)
             return None
-        if identity.role != role:
-            note.fault(f"{identity.party} joined as a {identity.role}, and this is a {role}.", "Run the right service.")
+        if identity.role not in settings.roles:
+            note.fault(
+                f"{identity.party} joined as a {identity.role}, and this is a {settings.service}.",
+                "Run the right service.",
+            )
         else:
             note.ok(f"Key {identity.key_id} of {identity.party}; nobody else can read it.")
     return identity
@@ -84,27 +91,27 @@ def _coordinator(
         with findings.looking_at("address") as note:
             note.unknown("no coordinator is known", "Join one, or name one with --coordinator.")
         return
-    found = peer.examine(findings, url, settings.tls_ca, insecure=settings.insecure)
+    answers = peer.examine(findings, url, settings.tls_ca, insecure=settings.insecure)
     if site is None or identity is None:
         return
-    if not _is_the_one(findings, found, identity):
+    if not _is_the_one(findings, answers, identity):
         for check in ("enrolment", "mirror"):
             with findings.looking_at(check) as note:
                 note.unknown("the coordinator was not reached")
         return
-    with closing(Coordinator(identity, settings.link, NEVER)) as line:
+    with closing(Coordinator(identity, settings.link, NEVER)) as coordinator:
         with findings.looking_at("enrolment") as note:
-            _enrolled(note, line, identity)
+            _enrolled(note, coordinator, identity)
         with findings.looking_at("mirror") as note:
-            _agrees(note, line, site)
+            _agrees(note, coordinator, site)
 
 
-def _is_the_one(findings: Findings, found: Peer | None, identity: Identity) -> bool:
+def _is_the_one(findings: Findings, answers: Peer | None, identity: Identity) -> bool:
     """Whether the coordinator there is the one this site joined."""
     with findings.looking_at("coordinator") as note:
-        if found is None:
+        if answers is None:
             note.unknown("it gave no answer")
-        elif found.public_key != identity.coordinator_key:
+        elif answers.public_key != identity.coordinator_key:
             note.fault(
                 f"Another coordinator answers at {identity.coordinator_url}: its key is not the one this site joined.",
                 "Ask its operator by telephone. Do nothing else until it is explained.",
@@ -115,21 +122,21 @@ def _is_the_one(findings: Findings, found: Peer | None, identity: Identity) -> b
     return False
 
 
-def _enrolled(note: Notes, line: Coordinator, identity: Identity) -> None:
-    seen = line.standing(identity.party)
-    if not seen:
+def _enrolled(note: Notes, coordinator: Coordinator, identity: Identity) -> None:
+    standing = coordinator.standing(identity.party)
+    if standing is None:
         note.fault(f"The coordinator knows no {identity.party}.", "Its operator invites this site again.")
-    elif seen["state"] != "active":
-        fix = COMPARE if seen["state"] == "stopped" else "Its operator invites this site again."
-        note.fault(f"The coordinator has {identity.party} as {seen['state']}: {seen['cause']}", fix)
-    elif seen["role"] != identity.role:
-        note.fault(f"The coordinator has {identity.party} as a {seen['role']}.", "Ask its operator.")
+    elif standing.state != "active":
+        fix = COMPARE if standing.state == "stopped" else "Its operator invites this site again."
+        note.fault(f"The coordinator has {identity.party} as {standing.state}: {standing.cause}", fix)
+    elif standing.role != identity.role:
+        note.fault(f"The coordinator has {identity.party} as a {standing.role}.", "Ask its operator.")
     else:
         note.ok(f"{identity.party} is active there as a {identity.role}, with this key.")
 
 
-def _agrees(note: Notes, line: Coordinator, site: Site) -> None:
-    mirror = line.mirror_head()  # asked first: a site at work may go on meanwhile, and is then ahead
+def _agrees(note: Notes, coordinator: Coordinator, site: Site) -> None:
+    mirror = coordinator.mirror_head()  # asked first: a site at work may go on meanwhile, and is then ahead
     with read(site.engine) as connection:
         own, one_chain = site.ledger.head(connection), site.ledger.contains(connection, mirror)
     if mirror.sequence > own.sequence:
@@ -187,7 +194,7 @@ def _readable(note: Notes, dataset: Dataset) -> None:
     else:
         there = place.names()
     mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
-    needed, once = {*mapping.identity, *mapped}, set(dataset.report["columns"])
+    needed, once = {*mapping.identity, *mapped}, set(dataset.report.columns)
     if missing := sorted(needed - set(there)):
         note.fault(
             f"{where} has no column {_listed(missing)}, which the mapping names.",
@@ -211,28 +218,28 @@ def _policy(findings: Findings, site: Site) -> None:
         vault = Vault(site)
         with read(site.engine) as connection:
             policy = Policy.load(connection)
-        rows = [dataset.report["rows"] for dataset in vault.datasets()]
+        rows = [dataset.report.rows for dataset in vault.datasets()]
         budgets = [vault.balance(data.name).opened.nano_epsilon / 10**NANO for data in vault.datasets()]
         if doubts := _doubts(policy, rows, budgets):
             note.warning(" ".join(doubts), "crossward site policy FILE sets it anew.")
         else:
-            decides = "approves what fits it" if policy.decide == "approve" else "asks the steward"
+            decides = "approves what fits it" if policy.decide is Decision.APPROVE else "asks the steward"
             note.ok(f"Within its limits it {decides}.")
 
 
 def _doubts(policy: Policy, rows: list[int], budgets: list[float]) -> list[str]:
-    found = []
-    if policy.decide == "approve" and policy.epsilon_per_study is None:
-        found.append("It approves by itself and no limit per study is set: one study may take all.")
+    doubts = []
+    if policy.decide is Decision.APPROVE and policy.epsilon_per_study is None:
+        doubts.append("It approves by itself and no limit per study is set: one study may take all.")
     if None not in (policy.epsilon_per_study, policy.epsilon_lifetime) and (
         (policy.epsilon_per_study or 0) > (policy.epsilon_lifetime or 0)
     ):
-        found.append("A study may take more than all studies together.")
+        doubts.append("A study may take more than all studies together.")
     if budgets and policy.epsilon_lifetime is not None and policy.epsilon_lifetime > max(budgets):
-        found.append("The lifetime limit is above every dataset's own budget, and so limits nothing.")
+        doubts.append("The lifetime limit is above every dataset's own budget, and so limits nothing.")
     if rows and policy.minimum_rows > max(rows):
-        found.append("No dataset has as many rows as it demands: everything is refused.")
+        doubts.append("No dataset has as many rows as it demands: everything is refused.")
     for name in ("methods", "studies", "leads"):
         if getattr(policy, name) == ():
-            found.append(f"The list of {name} is empty: everything is refused.")
-    return found
+            doubts.append(f"The list of {name} is empty: everything is refused.")
+    return doubts

@@ -1,29 +1,69 @@
-"""Single values of a site, by name."""
+"""Single values of a site, each by its name and of its own type."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Generic, TypeVar
 
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from sqlalchemy import Connection, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from crossward.protocol.canonical import canonical
+from crossward.protocol.constants import Role
+from crossward.protocol.ledger.lines import Head
+from crossward_service.db.engine import new_row
 from crossward_site.tables import facts
 
-
-def get(connection: Connection, name: str) -> Any:
-    """The value, or None."""
-    found = connection.execute(select(facts.c.value).where(facts.c.name == name)).scalar_one_or_none()
-    return None if found is None else json.loads(found)
+T = TypeVar("T")
 
 
-def put(connection: Connection, name: str, value: Any) -> None:
-    """Set a value; None forgets it."""
-    if value is None:
-        connection.execute(delete(facts).where(facts.c.name == name))
-        return
-    text = canonical(value).decode()
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    row = dialect.insert(facts).values(name=name, value=text)
-    connection.execute(row.on_conflict_do_update(index_elements=["name"], set_={"value": text}))
+class Fact(Generic[T]):
+    """One value that a site knows, or does not know yet."""
+
+    def __init__(self, name: str, kind: TypeAdapter[T]) -> None:
+        self.name, self._kind = name, kind
+
+    def get(self, connection: Connection) -> T | None:
+        """The value, or None."""
+        text = connection.execute(select(facts.c.value).where(facts.c.name == self.name)).scalar_one_or_none()
+        return None if text is None else self._kind.validate_python(json.loads(text))
+
+    def put(self, connection: Connection, value: T) -> None:
+        """Set the value."""
+        text = canonical(self._kind.dump_python(value, mode="json")).decode()
+        row = new_row(connection, facts).values(name=self.name, value=text)
+        connection.execute(row.on_conflict_do_update(index_elements=["name"], set_={"value": text}))
+
+    def forget(self, connection: Connection) -> None:
+        """From now on there is no value."""
+        connection.execute(delete(facts).where(facts.c.name == self.name))
+
+
+class IdentityRecord(BaseModel):
+    """Who the site was enrolled as, the file of its key, and the coordinator it joined."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    party: str
+    role: Role
+    key_file: str
+    coordinator_url: str
+    coordinator_key: str
+
+
+IDENTITY = Fact("identity", TypeAdapter(IdentityRecord))
+
+NEXT_KEY = Fact("next_key", TypeAdapter(str))
+"""The file of the key that a rotation, or another enrolment, has prepared and not finished."""
+
+SECRET_FINGERPRINT = Fact("secret", TypeAdapter(str))
+"""By this the database knows the secret that its persons were hashed with."""
+
+MIRROR_HEAD = Fact("mirror", TypeAdapter(Head))
+"""The last head that the coordinator confirmed."""
+
+STOPPED = Fact("stopped", TypeAdapter(str))
+"""Why the site has stopped; nothing while it works."""
+
+CLOSED_DATASETS = Fact("closed", TypeAdapter(tuple[str, ...]))
+"""Datasets that take no new version, because an old backup has forgotten who came later."""

@@ -1,10 +1,14 @@
-"""An open site: its database, its ledger, its folder, its clock."""
+"""An open site: its database, its ledger, its folder, its clock.
+
+Who opens a transaction shows in the signature, here and in every feature: a function that is given a `Connection`
+works inside its caller's transaction, and one that is given a `Site` alone opens its own.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine
@@ -12,14 +16,10 @@ from sqlalchemy import Connection, Engine
 from crossward.errors import NotReady
 from crossward.protocol.ledger.lines import Body, Line
 from crossward_service.db.engine import connect, read, write
-from crossward_service.db.ledger import SqlLedger
 from crossward_site import facts
+from crossward_site.identity.secret import known_secret, site_secret
+from crossward_site.ledger.store import SiteLedger
 from crossward_site.migrations import MIGRATIONS, migrate
-from crossward_site.secret import known_secret, site_secret
-from crossward_site.tables import ledger as ledger_tables
-
-OWNER = "self"
-"""The site's database holds one chain: its own."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Site:
     engine: Engine
     home: Path
     secret: bytes
-    ledger: SqlLedger
     clock: Callable[[], float] = time.time
+    ledger: SiteLedger = field(default_factory=SiteLedger)
 
     @classmethod
     def open(cls, database_url: str, home: Path, clock: Callable[[], float] = time.time) -> Site:
@@ -38,7 +38,7 @@ class Site:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         engine = connect(database_url)
         migrate(engine)
-        return cls(engine, home, site_secret(engine, home), SqlLedger(ledger_tables, OWNER), clock)
+        return cls(engine, home, site_secret(engine, home), clock)
 
     @classmethod
     def look(cls, engine: Engine, home: Path) -> Site:
@@ -46,7 +46,7 @@ class Site:
         with read(engine) as connection:
             MIGRATIONS.check_newest(connection)
             secret = known_secret(connection, home)
-        return cls(engine, home, secret, SqlLedger(ledger_tables, OWNER))
+        return cls(engine, home, secret)
 
     def append(self, connection: Connection, body: Body) -> Line:
         """Extend the ledger by one line, now. A site that has stopped extends nothing."""
@@ -55,20 +55,20 @@ class Site:
 
     def check_running(self, connection: Connection) -> None:
         """Refuse to work while the ledgers disagree."""
-        if cause := facts.get(connection, "stopped"):
+        if cause := facts.STOPPED.get(connection):
             raise NotReady(f"This site has stopped: {cause}", "Compare the two ledgers, then reconcile.")
 
     def stop(self, cause: str) -> None:
         """Stop the site's work until its ledger agrees with the mirror again; the first cause stays."""
         with write(self.engine) as connection:
-            if facts.get(connection, "stopped") is None:
-                facts.put(connection, "stopped", cause)
+            if facts.STOPPED.get(connection) is None:
+                facts.STOPPED.put(connection, cause)
 
     @property
     def stopped(self) -> str:
         """Why the site has stopped; empty while it works."""
         with read(self.engine) as connection:
-            return facts.get(connection, "stopped") or ""
+            return facts.STOPPED.get(connection) or ""
 
     def close(self) -> None:
         """Give the database's connections back."""

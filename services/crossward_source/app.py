@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from crossward_site.api import site_app
-from crossward_source.routers import ROUTERS
+from crossward_site import app
 from crossward_source.settings import SourceSettings
-
-ROLE = "source"
 
 
 def create_app(settings: SourceSettings) -> FastAPI:
-    """Open the site and wire it; nothing happens at import."""
-    return site_app(settings, "Crossward source", ROLE, ROUTERS)
+    """Open the site as a source and wire it; nothing happens at import."""
+    return app.create_app(settings)

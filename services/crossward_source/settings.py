@@ -6,12 +6,15 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from crossward.protocol.constants import Role
 from crossward_site.settings import SiteSettings
 
 
 class SourceSettings(SiteSettings):
-    """A source's settings."""
+    """A site that is a source and nothing else."""
 
     database_name: ClassVar[str] = "source.sqlite3"
+    service: ClassVar[str] = "source"
+    roles: ClassVar[tuple[Role, ...]] = (Role.SOURCE,)
 
     port: int = Field(default=8401, ge=0, le=65535)

@@ -1,7 +1,5 @@
 """A target hospital: learns from sources' releases and its own records, and predicts for its own patients.
 
-app.py        create_app(settings)
-settings.py   what its operator can set
-routers/      HTTP beyond what every site has: predictions, models, evaluation
-main.py       init, join, token, serve
+It is a site (`crossward_site`) with the one role: `settings.py` says so, `app.py` starts it. With that role a site
+serves predictions and models too (`crossward_site.models.routes`).
 """

@@ -6,12 +6,15 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from crossward.protocol.constants import Role
 from crossward_site.settings import SiteSettings
 
 
 class TargetSettings(SiteSettings):
-    """A target's settings."""
+    """A site that is a target and nothing else."""
 
     database_name: ClassVar[str] = "target.sqlite3"
+    service: ClassVar[str] = "target"
+    roles: ClassVar[tuple[Role, ...]] = (Role.TARGET,)
 
     port: int = Field(default=8402, ge=0, le=65535)

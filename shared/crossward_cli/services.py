@@ -31,7 +31,7 @@ def settings_of(role: str, **overrides: Any) -> Any:
 
 
 def _main(role: str) -> Any:
-    return importlib.import_module(f"crossward_{role}.main")
+    return importlib.import_module("crossward_coordinator.main" if role == "coordinator" else "crossward_site.main")
 
 
 def initialise(role: str, data_dir: Path | None, *, as_json: bool) -> None:
@@ -82,6 +82,7 @@ def show_tokens(role: str, data_dir: Path | None, *, as_json: bool) -> None:
             held = _coordinators_tokens().held(connection)
     else:
         held = _site_commands().held_tokens(settings)
+        held = [(token.name, token.role, token.created) for token in held]
     rows = [(name, kind, datetime.fromtimestamp(made, UTC).isoformat(timespec="seconds")) for name, kind, made in held]
     if as_json:
         print(json.dumps([dict(zip(("name", "role", "since"), row, strict=True)) for row in rows], indent=2))
@@ -113,7 +114,7 @@ def _issue(role: str, settings: Any, kind: str, name: str) -> str:
 
 
 def _site_commands() -> Any:
-    return importlib.import_module("crossward_site.commands")
+    return importlib.import_module("crossward_site.main")
 
 
 def _coordinators_tokens() -> Any:

@@ -43,7 +43,7 @@ def _examined(role: str | None, data_dir: Path | None, coordinator: str | None) 
         found = (
             importlib.import_module("crossward_coordinator.doctor").examine(settings)
             if chosen == "coordinator"
-            else importlib.import_module("crossward_site.doctor").examine(settings, chosen, coordinator)
+            else importlib.import_module("crossward_site.doctor").examine(settings, coordinator)
         )
         findings.items += found.items
     return findings
@@ -100,4 +100,4 @@ def _kind(role: str, settings: Any) -> backup.Kind:
     if role == "coordinator":
         made: backup.Kind = importlib.import_module("crossward_coordinator.backup").kind(settings)
         return made
-    return importlib.import_module("crossward_site.backup").kind(settings, role)  # type: ignore[no-any-return]
+    return importlib.import_module("crossward_site.backup").kind(settings)  # type: ignore[no-any-return]

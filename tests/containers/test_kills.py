@@ -13,7 +13,7 @@ from federation import SITES
 from crossward.errors import Unreachable
 from crossward_lab.demo.records import OUTCOME
 from crossward_lab.simulate.hospitals import Federation as Simulated
-from crossward_site.crash import POINTS
+from crossward_site.tasks.service import CRASH_POINTS as POINTS
 
 STORED = ("after-store", "after-publish", "before-settle")
 

@@ -22,10 +22,10 @@ from crossward_coordinator.backup import kind as coordinator_kind
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.processes import Service
 from crossward_service.ops.backup import restore
+from crossward_site import main as source
+from crossward_site import main as target
 from crossward_site.backup import kind as site_kind
-from crossward_source import main as source
 from crossward_source.settings import SourceSettings
-from crossward_target import main as target
 from crossward_target.settings import TargetSettings
 
 HERE = Path(__file__).parent
@@ -54,7 +54,7 @@ def in_place(frozen, role, home):
 
 def restored(frozen, role, home):
     settings = settings_of(role, home)
-    kind = coordinator_kind(settings) if role == "coordinator" else site_kind(settings, role)
+    kind = coordinator_kind(settings) if role == "coordinator" else site_kind(settings)
     assert restore(kind, settings, frozen / f"{role}.tar.gz").version == frozen.name
 
 

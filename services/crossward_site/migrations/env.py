@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from alembic import context
 
-from crossward_site.tables import metadata
-
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.configure(connection=context.config.attributes["connection"])
 context.run_migrations()

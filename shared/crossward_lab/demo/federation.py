@@ -107,7 +107,7 @@ class LocalFederation:
 
 def _initialise(role: str, home: Path) -> Any:
     """What `crossward ROLE init` does: the coordinator's first tokens, or a site's."""
-    main = importlib.import_module(f"crossward_{role}.main")
+    main = importlib.import_module("crossward_coordinator.main" if role == "coordinator" else "crossward_site.main")
     settings = importlib.import_module(f"crossward_{role}.settings")
     kind = {"coordinator": "CoordinatorSettings", "source": "SourceSettings", "target": "TargetSettings"}[role]
     return main.init(getattr(settings, kind).load(data_dir=home))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from crossward.protocol.constants import Role
 from crossward.study import Study
 from crossward.study.learners.cells import HOLDOUT, LEVEL0
 from crossward_lab.demo.federation import LocalFederation
 from crossward_lab.demo.records import DATASET
 from crossward_lab.simulate.comparison import transfer_without_noise
-from crossward_site.evaluation import auc
+from crossward_site.data.service import Vault
+from crossward_site.models.evaluation import auc
 from crossward_site.site import Site as SiteFolder
-from crossward_site.vault import Vault
 
 
 class SimulatedOwner:
@@ -25,7 +26,7 @@ class SimulatedOwner:
         folder = self._folders[name]
         opened = SiteFolder.open(f"sqlite:///{folder / 'target.sqlite3'}", folder)
         try:
-            rows = Vault(opened).rows(study, "target", DATASET, [LEVEL0, HOLDOUT])
+            rows = Vault(opened).rows(study, Role.TARGET, DATASET, [LEVEL0, HOLDOUT])
         finally:
             opened.close()
         held = rows.level == HOLDOUT

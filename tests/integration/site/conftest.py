@@ -16,17 +16,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import psycopg
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import select
+from sqlalchemy import Engine, event, select
 
 from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import CrosswardError
 from crossward.learning.encoding import Category, Flag, Number, Schema
 from crossward.privacy.budget import Budget
+from crossward.protocol.constants import Role
 from crossward.protocol.ledger.lines import Line
+from crossward.protocol.messages import TaskMessage
 from crossward.study import Study, study_for
 from crossward_coordinator import main as coordinator
 from crossward_coordinator.app import create_app
@@ -34,14 +37,19 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import read, write
 from crossward_service.http.serve import new_server
 from crossward_service.http.settings import ServiceSettings
-from crossward_site import tasks
-from crossward_site.identity import join
-from crossward_site.policy import Policy
-from crossward_site.runner import Pace, Runner
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.places import CsvPlace
+from crossward_site.data.service import Vault
+from crossward_site.identity import tokens
+from crossward_site.identity.service import join
+from crossward_site.policy.service import Policy
 from crossward_site.site import Site
-from crossward_site.steps import advance
-from crossward_site.tables import outbox
-from crossward_site.vault import CsvPlace, DataMap, Vault
+from crossward_site.tasks import service as tasks
+from crossward_site.tasks.runner import Pace, Runner
+from crossward_site.tasks.steps import advance
+from crossward_site.tasks.tables import outbox
+from crossward_target import app as target
+from crossward_target.settings import TargetSettings
 
 SCHEMA = Schema(
     (
@@ -80,6 +88,22 @@ def write_csv(path: Path, rows: int, seed: int = 0) -> Path:
     return path
 
 
+def refuse_nesting(engine: Engine) -> None:
+    """Whoever opens a transaction while holding another fails at once: one at a time, and it shows who opens it."""
+    held = threading.local()
+
+    def begin(connection: Any) -> None:
+        assert not getattr(held, "busy", False), "a transaction inside another"
+        held.busy = True
+
+    def end(connection: Any) -> None:
+        held.busy = False
+
+    event.listen(engine, "begin", begin)
+    event.listen(engine, "commit", end)
+    event.listen(engine, "rollback", end)
+
+
 @dataclass
 class Hospital:
     """A site in this process. Its worker may also run as a process of its own, to be killed."""
@@ -107,6 +131,18 @@ class Hospital:
         [task] = self.tasks()
         while task.state != state:
             task = advance(self.site, runner.coordinator(), task)
+
+    def offered(self, study: Study, id: str = "t1", **message: Any) -> tasks.Task:
+        """A task that the coordinator makes up, after the site's first step."""
+        offer = TaskMessage.of(study, id=id, kind="train-target", lease_seconds=60, **message)
+        with write(self.site.engine) as connection:
+            task = tasks.take(self.site, connection, offer)
+        return self.stepped(task)
+
+    def stepped(self, task: tasks.Task) -> tasks.Task:
+        """A task after its next step."""
+        runner = self.runners[-1] if self.runners else self.new_runner()
+        return advance(self.site, runner.coordinator(), task)
 
     def settle(self, seconds: float = 300.0) -> None:
         """Work until nothing is open here; a dead worker's claim runs out in between."""
@@ -193,9 +229,10 @@ class Federation:
         home = self.folder / party
         url = self.new_database() if self.new_database else f"sqlite:///{home}/site.sqlite3"
         site = Site.open(url, home)
+        refuse_nesting(site.engine)
         hospital = Hospital(site, home, party, url)
         self.hospitals.append(hospital)
-        join(site, self.url, code, role)
+        join(site, self.url, code, (Role(role),))
         if data:
             place = CsvPlace(path=str(write_csv(home / "table.csv", rows, seed=len(party))))
             Vault(site).connect("patients", place, DataMap.from_data(MAPPING), Budget.of(epsilon))
@@ -226,6 +263,12 @@ def study() -> Callable[..., Study]:
     return make_study
 
 
+@pytest.fixture
+def alone() -> Callable[..., Study]:
+    """A study of one hospital: whatever goes wrong is its own."""
+    return lambda id="sugar": make_study(id, method="direct", epsilon=1.0, targets=("main",))
+
+
 @contextmanager
 def serving(app: FastAPI, settings: ServiceSettings) -> Iterator[str]:
     """An application on a port of its own; gives its address."""
@@ -246,6 +289,25 @@ def serving(app: FastAPI, settings: ServiceSettings) -> Iterator[str]:
 @pytest.fixture(name="serving", scope="session")
 def serving_fixture() -> Callable[..., Any]:
     return serving
+
+
+@pytest.fixture
+def api() -> Callable[..., Any]:
+    """A target's own API, over HTTP, as a person of a role."""
+    numbers = itertools.count()
+
+    @contextmanager
+    def answering(hospital: Hospital, role: str = "steward", **more: Any) -> Iterator[httpx.Client]:
+        given = {"data_dir": hospital.home, "database_url": hospital.url, "port": 0, "work": False}
+        settings = TargetSettings(**given | more)
+        bearer = {"Authorization": f"Bearer {tokens.issue(hospital.site, role, f'{role} {next(numbers)}')}"}
+        with (
+            serving(target.create_app(settings), settings) as url,
+            httpx.Client(base_url=url, headers=bearer, trust_env=False, timeout=60) as client,
+        ):
+            yield client
+
+    return answering
 
 
 @pytest.fixture

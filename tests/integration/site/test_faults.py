@@ -12,28 +12,27 @@ from crossward.errors import CrosswardError, NotReady, StorageFailed, Unreachabl
 from crossward.privacy.budget import Budget
 from crossward.protocol.ledger.lines import OpenBody
 from crossward_service.db.engine import connect, read, write
-from crossward_site import outbox, status, sync
-from crossward_site.coordinator import Coordinator
-from crossward_site.crash import POINTS
-from crossward_site.vault import CsvPlace, DataMap, Vault
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.places import CsvPlace
+from crossward_site.data.service import Vault
+from crossward_site.desk import service as desk
+from crossward_site.ledger import service as ledger
+from crossward_site.tasks import outbox
+from crossward_site.tasks.coordinator import Coordinator
+from crossward_site.tasks.service import CRASH_POINTS
 
 STORED = ("after-store", "after-publish", "before-settle")
-
-
-def alone(study, id: str = "sugar"):
-    """A study of one hospital: whatever goes wrong is its own."""
-    return study(id, method="direct", epsilon=1.0, targets=("main",))
 
 
 def released(federation, id: str = "sugar") -> list[str]:
     return [task["release"] for task in federation.study(id)["tasks"]]
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_site_killed_at_any_point_releases_once(sites, study, point: str) -> None:
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_a_site_killed_at_any_point_releases_once(sites, alone, point: str) -> None:
     federation = sites
     main = federation.hospital("main", "target")
-    federation.start(alone(study))
+    federation.start(alone())
     main.killed_at(point)
     before = main.outbox()
     assert (before is not None) == (point in STORED)
@@ -47,9 +46,9 @@ def test_a_site_killed_at_any_point_releases_once(sites, study, point: str) -> N
     assert Vault(main.site).balance("patients").spend.nano_epsilon == 10**9
 
 
-def test_a_lost_acknowledgement_gets_the_same_receipt(federation, study, monkeypatch) -> None:
+def test_a_lost_acknowledgement_gets_the_same_receipt(federation, alone, monkeypatch) -> None:
     main = federation.hospital("main", "target")
-    federation.start(alone(study))
+    federation.start(alone())
     lost = []
 
     def once(self, message, send=Coordinator.result):
@@ -66,9 +65,9 @@ def test_a_lost_acknowledgement_gets_the_same_receipt(federation, study, monkeyp
     assert federation.mirror("main") == main.lines()
 
 
-def test_sent_twice_at_once(federation, study) -> None:
+def test_sent_twice_at_once(federation, alone) -> None:
     main = federation.hospital("main", "target")
-    federation.start(alone(study))
+    federation.start(alone())
     main.killed_at("after-store")
     [task] = main.tasks()
     receipts = []
@@ -86,11 +85,11 @@ def test_sent_twice_at_once(federation, study) -> None:
     main.settle()
 
 
-def test_two_worker_processes_never_spend_more_than_the_budget(sites, study) -> None:
+def test_two_worker_processes_never_spend_more_than_the_budget(sites, alone) -> None:
     federation = sites
     main = federation.hospital("main", "target", epsilon=1.5)
-    federation.start(alone(study, "one"))
-    federation.start(alone(study, "two"))
+    federation.start(alone("one"))
+    federation.start(alone("two"))
     workers = [main.worker(), main.worker()]
     for worker in workers:
         with worker:
@@ -109,9 +108,9 @@ def check_nothing_left(federation, main) -> None:
     assert [line.kind for line in main.lines()] == ["open", "reserve", "release"]
 
 
-def test_a_read_only_database_releases_nothing(federation, study) -> None:
+def test_a_read_only_database_releases_nothing(federation, alone) -> None:
     main = federation.hospital("main", "target", rows=100)
-    federation.start(alone(study))
+    federation.start(alone())
     main.drive_until("approved")
     sound = main.site
     main.site = replace(sound, engine=connect(f"sqlite:///file:{main.home}/site.sqlite3?mode=ro&uri=true"))
@@ -125,9 +124,9 @@ def test_a_read_only_database_releases_nothing(federation, study) -> None:
     check_nothing_left(federation, main)
 
 
-def test_a_full_disk_releases_nothing(federation, study) -> None:
+def test_a_full_disk_releases_nothing(federation, alone) -> None:
     main = federation.hospital("main", "target", rows=100)
-    federation.start(alone(study))
+    federation.start(alone())
     main.drive_until("approved")
     with main.worker("full") as process:
         errors = process.communicate(timeout=300)[1].decode()
@@ -135,29 +134,29 @@ def test_a_full_disk_releases_nothing(federation, study) -> None:
     check_nothing_left(federation, main)
 
 
-def test_a_stale_backup_is_refused_until_it_is_reconciled(federation, study) -> None:
+def test_a_stale_backup_is_refused_until_it_is_reconciled(federation, alone) -> None:
     main = federation.hospital("main", "target")
     runner = main.new_runner()
     runner.work()
     copy = main.backup()
-    federation.start(alone(study, "one"))
+    federation.start(alone("one"))
     main.settle()
     spent = main.lines()
     main.restore(copy)
     assert [line.kind for line in main.lines()] == ["open"]
 
-    federation.start(alone(study, "two"))
+    federation.start(alone("two"))
     runner.take()
     with pytest.raises(NotReady, match="old backup"):
         runner.work()
     assert [line.kind for line in main.lines()] == ["open"]
-    seen = status.status(main.site)
-    assert seen["health"] == "stopped"
-    assert "restored from an old backup" in seen["stopped"]
+    seen = desk.status(main.site)
+    assert seen.health == "stopped"
+    assert "restored from an old backup" in seen.stopped
     with pytest.raises(NotReady, match="has stopped"):
         runner.take()
 
-    sync.reconcile(main.site, runner.coordinator())
+    ledger.reconcile(main.site, runner.coordinator())
     assert main.lines() == spent
     main.settle()
     assert federation.study("two")["tasks"][0]["state"] == "done"
@@ -165,23 +164,23 @@ def test_a_stale_backup_is_refused_until_it_is_reconciled(federation, study) -> 
         Vault(main.site).add_version("patients")
 
 
-def test_a_fork_stops_the_party_on_both_sides(federation, study) -> None:
+def test_a_fork_stops_the_party_on_both_sides(federation, alone) -> None:
     main = federation.hospital("main", "target")
     runner = main.new_runner()
     runner.work()
     copy = main.backup()
-    federation.start(alone(study))
+    federation.start(alone())
     main.settle()
     main.restore(copy)
     with write(main.site.engine) as connection:
         main.site.append(connection, OpenBody("other", 20, "basic", 10**9))
     with pytest.raises(CrosswardError):
-        sync.sync(main.site, runner.coordinator())
+        ledger.sync(main.site, runner.coordinator())
     assert "differs" in main.site.stopped
     [party] = federation.call("operator", "GET", "/v1/parties")["items"]
     assert party["state"] == "stopped"
     with pytest.raises(CrosswardError):
-        sync.reconcile(main.site, runner.coordinator())
+        ledger.reconcile(main.site, runner.coordinator())
     assert main.site.stopped
 
 

@@ -8,9 +8,9 @@ from sqlalchemy import update
 from crossward.protocol import keys
 from crossward_coordinator.parties.tables import keys as coordinators_keys
 from crossward_service.db.engine import connect, write
-from crossward_site import pins
-from crossward_site.identity import Identity
-from crossward_site.steps import advance
+from crossward_site.identity import pins
+from crossward_site.identity.service import Identity
+from crossward_site.tasks.steps import advance
 
 
 @pytest.fixture
@@ -61,12 +61,12 @@ def test_nor_one_by_a_key_revoked_nobody_knows_when(revoked) -> None:
 def test_the_stewards_pins_decide_whatever_the_coordinator_says(revoked) -> None:
     federation, main, branch = revoked
     with write(branch.site.engine) as connection:
-        pins.pin(branch.site, connection, "main", keys.public_text(keys.generate()))
+        pins.pin(connection, "main", keys.public_text(keys.generate()), 1.0)
     branch.drive()
     [task] = branch.tasks()
     assert task.state == "held"  # it has a pin, and this is not it
     with write(branch.site.engine) as connection:
-        pins.pin(branch.site, connection, "main", keys.public_text(Identity.load(main.site).key))
+        pins.pin(connection, "main", keys.public_text(Identity.load(main.site).key, 1.0))
     backdate(federation, 3600)
     find = pins.key_finder(branch.site, branch.runners[-1].coordinator(), task.message.inputs)
     [release] = task.message.inputs

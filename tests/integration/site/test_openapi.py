@@ -9,7 +9,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import content_type_conformance, response_schema_conformance
 
-from crossward_site.access import make_token
+from crossward_site.identity import tokens
 from crossward_site.site import Site
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
@@ -29,7 +29,7 @@ def opened(serving, tmp_path_factory):
     folder = tmp_path_factory.mktemp("target")
     chosen = TargetSettings(data_dir=folder, port=0, work=False)
     site = Site.open(chosen.database_url, folder)
-    bearer = {"Authorization": f"Bearer {make_token(site, 'steward', 'test')}"}
+    bearer = {"Authorization": f"Bearer {tokens.issue(site, 'steward', 'test')}"}
     site.close()
     with serving(target.create_app(chosen), chosen) as url:
         schema = schemathesis.openapi.from_url(f"{url}/openapi.json")

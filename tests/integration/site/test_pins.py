@@ -8,12 +8,17 @@ import pytest
 from typer.testing import CliRunner
 
 from crossward.client import SiteClient
-from crossward.errors import InvalidInput, NotFound, WrongRole
+from crossward.errors import (
+    InvalidInput,
+    NotFound,
+    WrongRole,
+)
 from crossward.protocol import keys
 from crossward_cli.main import commands
-from crossward_site import approvals
-from crossward_site.access import make_token
-from crossward_site.identity import Identity, rotate
+from crossward_service.db.engine import write
+from crossward_site.approvals import service as approvals
+from crossward_site.identity import pins, tokens
+from crossward_site.identity.service import Identity, rotate
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
 
@@ -24,9 +29,9 @@ def steward(serving):
 
     def at(hospital):
         given = {"data_dir": hospital.home, "database_url": str(hospital.site.engine.url), "port": 0, "work": False}
-        tokens = {role: make_token(hospital.site, role, role) for role in ("steward", "clinic")}
+        secrets = {role: tokens.issue(hospital.site, role, role) for role in ("steward", "clinic")}
         settings = TargetSettings(**given)
-        return serving(target.create_app(settings), settings), tokens
+        return serving(target.create_app(settings), settings), secrets
 
     return at
 
@@ -49,17 +54,17 @@ def test_a_changed_key_is_held_pinned_and_used(federation, study, steward) -> No
     main.settle()
     branch.drive()
     [held] = approvals.waiting(branch.site)
-    assert held["state"] == "held"
-    assert after.key_id in held["cause"]
-    assert "crossward site pin main PUBLIC_KEY" in held["cause"]
-    serving, tokens = steward(branch)
+    assert held.state == "held"
+    assert after.key_id in held.cause
+    assert "crossward site pin main PUBLIC_KEY" in held.cause
+    serving, secrets = steward(branch)
     with serving as url:
-        at = {"token": tokens["steward"], "url": url}
+        at = {"token": secrets["steward"], "url": url}
         shown = crossward("keys", **at)
         assert re.search(rf"main\s.*{before}", shown)
         assert Identity.load(branch.site).key_id in shown
         assert after.key_id in crossward("pin", "main", keys.public_text(after.key), **at)
-        crossward("approve", held["task"], **at)
+        crossward("approve", held.task, **at)
         branch.settle()
         assert federation.study("two")["state"] == "complete"
         assert f"{after.key_id} is left" in crossward("unpin", "main", before, **at)
@@ -69,8 +74,8 @@ def test_a_changed_key_is_held_pinned_and_used(federation, study, steward) -> No
 def test_pins_come_and_go_by_the_steward_alone(federation, steward) -> None:
     branch = federation.hospital("branch", "target", data=False)
     own, other = Identity.load(branch.site), keys.generate()
-    serving, tokens = steward(branch)
-    with serving as url, SiteClient(url, tokens["steward"]) as client, SiteClient(url, tokens["clinic"]) as clinic:
+    serving, secrets = steward(branch)
+    with serving as url, SiteClient(url, secrets["steward"]) as client, SiteClient(url, secrets["clinic"]) as clinic:
         assert client.keys() == {"own": {"key_id": own.key_id, "public_key": keys.public_text(own.key)}, "keys": []}
         client.pin("main", keys.public_text(other))
         [pin] = client.keys()["keys"]
@@ -84,3 +89,24 @@ def test_pins_come_and_go_by_the_steward_alone(federation, steward) -> None:
         with pytest.raises(InvalidInput):
             client.pin("main", "not a key")
         assert client.unpin("main", pin["key_id"])["keys"] == []
+
+
+@pytest.mark.parametrize("origin", ["steward", "coordinator"])
+def test_another_key_of_a_pinned_party_waits_for_the_steward(federation, study, origin) -> None:
+    main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target")
+    with write(branch.site.engine) as connection:
+        old = pins.pin(connection, "main", keys.public_text(Identity.load(main.site).key, 1.0), origin)
+    new = rotate(main.site)
+    federation.start(study())
+    main.settle()
+    branch.drive()
+    [held] = approvals.waiting(branch.site)
+    assert held.state == "held"
+    assert "that this site trusts" in held.cause
+    with write(branch.site.engine) as connection:
+        pins.pin(connection, "main", keys.public_text(new.key), 1.0)
+        pins.unpin(connection, "main", old)
+        assert [pin.key_id for pin in pins.pinned(connection)] == [new.key_id]
+    approvals.answer(branch.site, held.task, True)
+    branch.settle()
+    assert federation.study("sugar")["state"] == "complete"

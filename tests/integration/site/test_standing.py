@@ -9,11 +9,12 @@ import httpx
 import pytest
 
 from crossward.errors import NotReady
-from crossward_site import status
-from crossward_site.access import make_token
-from crossward_site.identity import join
-from crossward_site.runner import Pace, Runner
+from crossward.protocol.constants import Role
+from crossward_site.desk import service as desk
+from crossward_site.identity import tokens
+from crossward_site.identity.service import join
 from crossward_site.site import Site
+from crossward_site.tasks.runner import Pace, Runner
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
 
@@ -38,7 +39,7 @@ def working(serving):
     def serve(home):
         settings = TargetSettings(data_dir=home, database_url=f"sqlite:///{home}/site.sqlite3", port=0)
         app = target.create_app(settings)
-        bearer = {"Authorization": f"Bearer {make_token(app.state.site, 'steward', 'test')}"}
+        bearer = {"Authorization": f"Bearer {tokens.issue(app.state.site, 'steward', 'test')}"}
         with serving(app, settings) as url, httpx.Client(base_url=url, headers=bearer, trust_env=False) as http:
             yield http
 
@@ -72,7 +73,7 @@ def test_a_site_joined_by_another_process_is_well_before_its_first_task(federati
     runner.start()
     try:
         until(lambda: "joined no coordinator" in runner.trouble)
-        join(site, federation.url, invited(federation)["code"], "target")
+        join(site, federation.url, invited(federation)["code"], (Role.TARGET,))
         until(lambda: not runner.trouble, seconds=15.0)
     finally:
         runner.stop()
@@ -88,6 +89,6 @@ def test_an_old_backup_is_known_when_the_site_starts(federation, study) -> None:
     main.restore(copy)
     with pytest.raises(NotReady, match="old backup"):
         main.new_runner().take()  # there is no task, and nothing to charge
-    seen = status.status(main.site)
-    assert seen["health"] == "stopped"
-    assert "restored from an old backup" in seen["stopped"]
+    seen = desk.status(main.site)
+    assert seen.health == "stopped"
+    assert "restored from an old backup" in seen.stopped

@@ -6,8 +6,8 @@ import resource
 import sys
 from pathlib import Path
 
-from crossward_site.runner import Pace, Runner
 from crossward_site.site import Site
+from crossward_site.tasks.runner import Pace, Runner
 
 url, home = sys.argv[1], Path(sys.argv[2])
 site = Site.open(url, home)

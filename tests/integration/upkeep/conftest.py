@@ -24,10 +24,12 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.processes import Service
 from crossward_lab.demo.records import DATASET, PERSON, write_csv
 from crossward_service.db.engine import write
-from crossward_site import commands
-from crossward_site.policy import Policy
+from crossward_site import main as commands
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.places import CsvPlace
+from crossward_site.data.service import Vault
+from crossward_site.policy.service import Policy
 from crossward_site.site import Site
-from crossward_site.vault import CsvPlace, DataMap, Vault
 from crossward_target.settings import TargetSettings
 
 SMALL = runpy.run_path(str(Path(__file__).parents[2] / "upgrade" / "small.py"))
@@ -88,7 +90,7 @@ class Federation:
         self.token = commands.init(self.settings)
         with Client(self.coordinator.url, self.tokens["operator"]) as operator:
             code = operator.invite(BRANCH, "target")["code"]
-        commands.join_coordinator(self.settings, "target", self.coordinator.url, code)
+        commands.join_coordinator(self.settings, self.coordinator.url, code)
         self._connect()
 
     def _connect(self):

@@ -21,10 +21,11 @@ from crossward_coordinator.main import init
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import read, write
 from crossward_service.ops.backup import PIPE, backup, restore
-from crossward_site import commands
+from crossward_site import main as commands
 from crossward_site.backup import kind as site_kind
 from crossward_site.site import Site
 from crossward_source.settings import SourceSettings
+from crossward_target.settings import TargetSettings
 
 
 @pytest.fixture
@@ -37,13 +38,13 @@ def settings(tmp_path):
 @pytest.fixture
 def saved(settings, tmp_path):
     file = tmp_path / "backup.tar.gz"
-    backup(site_kind(settings, "source"), settings, file)
+    backup(site_kind(settings), settings, file)
     return file
 
 
 def restored(tmp_path, file):
     there = SourceSettings(data_dir=tmp_path / "again")
-    restore(site_kind(there, "source"), there, file)
+    restore(site_kind(there), there, file)
     return there
 
 
@@ -82,7 +83,7 @@ def test_a_backup_while_others_write_is_one_moment(settings, tmp_path):
         for number, file in enumerate(files):
             while len(written) <= number and worker.is_alive():
                 time.sleep(0.001)
-            backup(site_kind(settings, "source"), settings, file)  # verifies the chain and what it adds up to
+            backup(site_kind(settings), settings, file)  # verifies the chain and what it adds up to
     finally:
         stop.set()
         worker.join()
@@ -96,13 +97,13 @@ def test_a_backup_while_others_write_is_one_moment(settings, tmp_path):
 
 def test_nothing_is_overwritten(settings, saved, tmp_path):
     with pytest.raises(Conflict, match="never overwritten"):
-        backup(site_kind(settings, "source"), settings, saved)
+        backup(site_kind(settings), settings, saved)
     for name in ("source.sqlite3-wal", "party.key", "site.secret"):
         there = SourceSettings(data_dir=tmp_path / name)
         there.data_dir.mkdir()
         (there.data_dir / name).touch()
         with pytest.raises(Conflict, match="is there already"):
-            restore(site_kind(there, "source"), there, saved)
+            restore(site_kind(there), there, saved)
         assert [path.name for path in there.data_dir.iterdir()] == [name]
 
 
@@ -137,9 +138,9 @@ def test_of_another_role_format_or_version(saved, tmp_path):
         restored(tmp_path, rewritten(saved, **{"manifest.json": manifest(saved, format=2)}))
     with pytest.raises(NotReady, match="later"):
         restored(tmp_path, rewritten(saved, **{"manifest.json": manifest(saved, migration="later0099")}))
-    there = SourceSettings(data_dir=tmp_path / "target")
+    there = TargetSettings(data_dir=tmp_path / "target")
     with pytest.raises(InvalidInput, match="backup of a source"):
-        restore(site_kind(there, "target"), there, saved)
+        restore(site_kind(there), there, saved)
 
 
 def test_a_service_that_could_not_go_on_is_not_backed_up(settings, tmp_path):
@@ -151,10 +152,10 @@ def test_a_service_that_could_not_go_on_is_not_backed_up(settings, tmp_path):
     with closing(sqlite3.connect(settings.data_dir / "source.sqlite3")) as database, database:
         database.execute("UPDATE ledger_spend SET nano_epsilon = '7'")
     with pytest.raises(ChainBroken):
-        backup(site_kind(settings, "source"), settings, file)
+        backup(site_kind(settings), settings, file)
     (settings.data_dir / "site.secret").unlink()
     with pytest.raises(CrosswardError):
-        backup(site_kind(settings, "source"), settings, file)
+        backup(site_kind(settings), settings, file)
     assert not file.exists()
     assert not list(tmp_path.glob(".crossward-*"))
 
@@ -189,7 +190,7 @@ def test_through_a_pipe(settings, tmp_path, monkeypatch):
         reader = threading.Thread(target=lambda: file.write_bytes(reading.read()))  # a pipe holds little
         reader.start()
         monkeypatch.setattr("sys.stdout", writing)
-        backup(site_kind(settings, "source"), settings, PIPE)
+        backup(site_kind(settings), settings, PIPE)
         monkeypatch.undo()
         writing.close()
         reader.join()

@@ -29,11 +29,15 @@ from crossward_service.db.engine import connect, write
 from crossward_service.http.serve import new_server
 from crossward_service.ops import examination, peer
 from crossward_service.ops.findings import Findings
-from crossward_site import commands, doctor, facts
-from crossward_site.policy import Policy
+from crossward_site import doctor, facts
+from crossward_site import main as commands
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.places import CsvPlace, SqlPlace
+from crossward_site.data.service import Vault
+from crossward_site.data.tables import versions
+from crossward_site.ledger.tables import ledger
+from crossward_site.policy.service import Policy
 from crossward_site.site import Site
-from crossward_site.tables import ledger, versions
-from crossward_site.vault import CsvPlace, DataMap, SqlPlace, Vault
 from crossward_target.settings import TargetSettings
 
 
@@ -88,7 +92,7 @@ def site(hub, small, tmp_path, quiet):
     settings = TargetSettings(data_dir=tmp_path / "site", tls_ca=hub.ca, port=quiet)
     commands.init(settings)
     code = ask(hub, "POST", "/v1/parties/invites", {"party": party, "role": "target"})["code"]
-    commands.join_coordinator(settings, "target", hub.url, code)
+    commands.join_coordinator(settings, hub.url, code)
     records = tmp_path / "records.csv"
     write_csv(small.hospitals().branches[0], records)
     opened = Site.open(settings.database_url, settings.data_dir)
@@ -99,7 +103,7 @@ def site(hub, small, tmp_path, quiet):
 
 
 def found(settings, coordinator=None):
-    items = doctor.examine(settings, "target", coordinator).items
+    items = doctor.examine(settings, coordinator).items
     assert all(item.fix for item in items if item.verdict != "ok")
     return {item.check: item for item in items}
 
@@ -159,7 +163,7 @@ def test_tls_that_is_not_trusted_or_not_for_this_host(site, hub, authority):
 
 def point_at(site, url):
     with write(site.opened.engine) as connection:
-        facts.put(connection, "identity", facts.get(connection, "identity") | {"coordinator_url": url})
+        facts.IDENTITY.put(connection, facts.IDENTITY.get(connection).model_copy(update={"coordinator_url": url}))
 
 
 def test_a_proxy_is_dialled_and_named_without_its_password(site, quiet, monkeypatch):
@@ -222,8 +226,8 @@ def test_a_revoked_party_and_a_stopped_one(site, hub):
     code = ask(hub, "POST", "/v1/parties/invites", {"party": site.party, "role": "target"})["code"]
     wrong = ask(hub, "POST", "/v1/parties/invites", {"party": f"{site.party}-b", "role": "target"})["code"]
     with pytest.raises(InvalidSetting, match="keeps its name"):
-        commands.join_coordinator(site.settings, "target", hub.url, wrong)
-    commands.join_coordinator(site.settings, "target", hub.url, code)  # invited again, it comes with a fresh key
+        commands.join_coordinator(site.settings, hub.url, wrong)
+    commands.join_coordinator(site.settings, hub.url, code)  # invited again, it comes with a fresh key
     assert faults(found(site.settings)) == []
     site.opened.stop("the ledgers differ.")
     assert "the ledgers differ." in found(site.settings)["ledger"].observation

@@ -97,9 +97,9 @@ def test_what_was_stored_before_a_disaster_is_published_after_it(federation, tmp
         assert [line.kind for line in lead.ledger(BRANCH)] == ["open", "reserve"]
 
         # A current backup, of a site that does not run; its folder is gone.
-        backup(site_kind(federation.settings, "target"), federation.settings, now)
+        backup(site_kind(federation.settings), federation.settings, now)
         shutil.rmtree(federation.home)
-        restore(site_kind(again, "target"), again, now)
+        restore(site_kind(again), again, now)
         service = federation.start("target", again.data_dir)
         with SiteClient(service.url, federation.token) as site:
             assert small.ended(lead, "one") == "complete"

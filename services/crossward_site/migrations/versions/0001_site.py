@@ -11,35 +11,64 @@ from alembic import op
 revision = "site0001"
 down_revision = None
 
+STATES = (
+    "taken",
+    "waiting",
+    "approved",
+    "held",
+    "reserved",
+    "stored",
+    "declining",
+    "settled",
+    "declined",
+    "cancelled",
+    "refused",
+)
+KINDS = ("train-source", "aggregate", "train-target")
+REASONS = ("policy", "steward", "budget", "no-data", "unfit-data", "unfit-inputs", "unsupported")
+
 
 def _text(name: str, length: int, **more: bool) -> sa.Column[str]:
     return sa.Column(name, sa.String(length), **{"nullable": False, **more})  # type: ignore[arg-type]
 
 
+def _word(
+    column: str, words: tuple[str, ...], rule: str, *, nullable: bool = False, index: bool = False
+) -> sa.Column[str]:
+    """A column that holds these words and no others."""
+    kind = sa.Enum(*words, name=rule, native_enum=False, create_constraint=True, length=max(map(len, words)))
+    return sa.Column(column, kind, nullable=nullable, index=index)
+
+
 def upgrade() -> None:
     """Every table of a site."""
     op.create_table("facts", _text("name", 64, primary_key=True), sa.Column("value", sa.Text, nullable=False))
+    _identity()
+    _data()
+    _tasks()
+    _models()
+    _ledger()
+
+
+def _identity() -> None:
     op.create_table(
         "tokens",
         _text("hash", 64, primary_key=True),
-        _text("role", 16),
-        _text("name", 64),
+        _word("role", ("steward", "clinic"), "personrole"),
+        _text("name", 64, unique=True),
         sa.Column("created", sa.Float, nullable=False),
     )
     op.create_table(
         "pins",
         _text("party", 64, primary_key=True),
-        _text("key_id", 64, primary_key=True),
+        _text("key_id", 16, primary_key=True),
         _text("public_key", 64),
-        _text("origin", 16),
+        _word("origin", ("steward", "coordinator"), "pinorigin"),
         sa.Column("since", sa.Float, nullable=False),
     )
-    _vault()
-    _work()
-    _ledger()
 
 
-def _vault() -> None:
+def _data() -> None:
     op.create_table(
         "datasets",
         _text("name", 64, primary_key=True),
@@ -57,30 +86,32 @@ def _vault() -> None:
         sa.Column("registered", sa.Float, nullable=False),
     )
     op.create_table(
-        "slots",
+        "seats",
         sa.Column("dataset", sa.String(64), sa.ForeignKey("datasets.name"), primary_key=True),
         _text("person", 64, primary_key=True),
         _text("human", 64),
-        sa.Column("slot", sa.Integer, nullable=False),
+        sa.Column("seat", sa.Integer, nullable=False),
         sa.Column("cell", sa.Integer, nullable=False),
-        sa.Column("places", sa.Integer, nullable=False),
+        sa.Column("rows", sa.Integer, nullable=False),
     )
+    op.create_index("seats_of_human", "seats", ["human"])
 
 
-def _work() -> None:
+def _tasks() -> None:
     op.create_table(
         "tasks",
         _text("id", 128, primary_key=True),
         _text("study", 64, index=True),
         _text("study_hash", 64),
-        _text("kind", 16),
+        _word("kind", KINDS, "taskkind"),
         sa.Column("message", sa.Text, nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
         sa.Column("lease_seconds", sa.Float, nullable=False),
-        _text("state", 16, index=True),
+        _word("state", STATES, "taskstate", index=True),
         _text("dataset", 64, nullable=True),
-        _text("reason", 16, nullable=True),
+        _word("reason", REASONS, "declinereason", nullable=True),
         sa.Column("cause", sa.Text, nullable=False),
+        sa.Column("held", sa.Text),
         sa.Column("trouble", sa.Text, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False),
         sa.Column("progress", sa.Float, nullable=False),
@@ -98,6 +129,9 @@ def _work() -> None:
         sa.Column("stored", sa.Float, nullable=False),
         sa.Column("settled", sa.Float),
     )
+
+
+def _models() -> None:
     op.create_table(
         "models",
         _text("study", 64, primary_key=True),
@@ -107,7 +141,7 @@ def _work() -> None:
     )
     op.create_table(
         "aucs",
-        _text("task", 128, primary_key=True),
+        _text("task", 200, primary_key=True),
         _text("study", 64, index=True),
         sa.Column("epsilon", sa.Float, nullable=False),
         sa.Column("document", sa.Text),
@@ -146,3 +180,13 @@ def _ledger() -> None:
         sa.Column("releases", sa.BigInteger, nullable=False),
         sa.ForeignKeyConstraint(["owner"], ["ledger_heads.owner"], name="ledger_spend_owner"),
     )
+    op.create_table(
+        "charges",
+        _text("task", 200, primary_key=True),
+        _text("study", 200),
+        _text("study_hash", 64),
+        _text("dataset", 200),
+        sa.Column("nano_epsilon", sa.BigInteger, nullable=False),
+        sa.Column("atto_delta", sa.BigInteger, nullable=False),
+    )
+    op.create_index("charges_of_study", "charges", ["study", "dataset"])

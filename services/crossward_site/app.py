@@ -1,0 +1,78 @@
+"""create_app(settings): a site's application. Its directory is locked, its database opened, its runner started."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from anyio import to_thread
+from fastapi import Depends, FastAPI
+
+from crossward.protocol.constants import Role
+from crossward.version import __version__
+from crossward_service.db.engine import read
+from crossward_service.http.app import Check, new_app
+from crossward_service.http.edge import Limits
+from crossward_site.access import steward
+from crossward_site.approvals import routes as approvals
+from crossward_site.data import routes as data
+from crossward_site.desk import routes as desk
+from crossward_site.identity import routes as identity
+from crossward_site.ledger import routes as ledger
+from crossward_site.lock import DirectoryLock
+from crossward_site.models import routes as models
+from crossward_site.models.service import Models
+from crossward_site.policy import routes as policy
+from crossward_site.settings import SiteSettings
+from crossward_site.site import Site
+from crossward_site.tasks import routes as tasks
+from crossward_site.tasks.runner import Runner
+
+LARGEST_BODY = 8 << 20
+STEWARDS = (desk.router, data.router, policy.router, approvals.router, tasks.router, ledger.router, identity.router)
+
+
+def create_app(settings: SiteSettings) -> FastAPI:
+    """Open the site and wire it for the roles that its settings enable; nothing happens at import.
+
+    The data directory is this process's from here until the application has ended: another that would serve it is
+    refused before it has touched the database.
+    """
+    lock = DirectoryLock.take(settings.data_dir)
+    try:
+        site = Site.open(settings.database_url, settings.data_dir)
+    except BaseException:
+        lock.release()
+        raise
+    runner = Runner(site, settings.link, settings.pace)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            if settings.work:
+                runner.start()
+            yield
+            await to_thread.run_sync(runner.stop)
+            site.close()
+        finally:
+            lock.release()
+
+    def storage() -> None:
+        with read(site.engine) as connection:
+            site.ledger.head(connection)
+
+    app = new_app(
+        f"Crossward {settings.service}",
+        __version__,
+        local=True,
+        readiness=(Check("the database", storage),),
+        limits=Limits(body=LARGEST_BODY),
+        lifespan=lifespan,
+    )
+    app.state.site, app.state.runner, app.state.settings = site, runner, settings
+    for router in STEWARDS:
+        app.include_router(router, prefix="/v1", dependencies=[Depends(steward)])
+    if Role.TARGET in settings.roles:
+        app.state.models = Models(site)
+        app.include_router(models.router, prefix="/v1")
+    return app

@@ -1,0 +1,10 @@
+"""A site's datasets: records stay where the steward has them, and are read into memory only to be learned from.
+
+service.py   the vault: connecting data, new versions, and rows by cell
+places.py    where records lie: CSV, Parquet, a SQL query
+units.py     from one unit to another
+mapping.py   local columns, units and codes to those of a study
+persons.py   the person as the unit of privacy: at most m records of each
+seats.py     who sits in which permanent cell
+report.py    what the steward should know of the data; never sent
+"""

@@ -1,0 +1,397 @@
+"""Connecting data, registering new versions, and handing out rows by cell.
+
+Records are read from their place each time, into memory, and never copied: the database knows persons as keyed hashes
+and nothing of what their records say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, func, insert, select, update
+
+from crossward.errors import (
+    AlreadyOpen,
+    CrosswardError,
+    InvalidData,
+    InvalidEpsilon,
+    InvalidSetting,
+    NotReady,
+    OneClass,
+    UnknownDataset,
+)
+from crossward.learning.encoding.values import is_missing
+from crossward.privacy.budget import NANO, Budget
+from crossward.privacy.noise import Array
+from crossward.protocol.canonical import canonical
+from crossward.protocol.constants import CELLS, Role
+from crossward.protocol.ledger.lines import MOST_ATTO_DELTA, MOST_NANO_EPSILON, OpenBody
+from crossward.protocol.ledger.rules import Balance
+from crossward.study import Study
+from crossward.study.learners import cells_for
+from crossward_service.db.engine import read, write
+from crossward_site import facts
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.persons import Persons, persons_of
+from crossward_site.data.places import AnyPlace, Place, Raw
+from crossward_site.data.report import ReportView, TableReport, encode, table_report
+from crossward_site.data.seats import EMPTY, Seats
+from crossward_site.data.tables import datasets, seats, versions
+from crossward_site.site import Site
+
+_PLACE: TypeAdapter[AnyPlace] = TypeAdapter(Place)
+
+MOST_RECORDS = 100
+
+MOST_SHARED = 0.1
+"""The share of a dataset's persons that may be in other datasets too."""
+
+MOST_BUDGETS = 2
+"""How many datasets a person may be in: each has a budget of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A dataset as its current version has it."""
+
+    name: str
+    version: int
+    records_per_person: int
+    place: AnyPlace
+    mapping: DataMap
+    report: TableReport
+
+    def misfit(self, study: Study) -> str:
+        """Why a study cannot read this dataset, from columns and units alone; empty if it can."""
+        try:
+            self.mapping.check(study)
+        except CrosswardError as error:
+            return str(error)
+        missing = [name for name in self.mapping.columns_for(study) if name not in self.report.columns]
+        return f"It has no column {', '.join(map(repr, missing))}." if missing else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Encoded rows of a study's levels, in the order of seats; `present` is False where the fixed record fills one.
+
+    The fixed record has every encoded column 0 and the negative label. It is the same everywhere, so it says nothing.
+    """
+
+    X: Array
+    y: Array
+    level: NDArray[np.str_]
+    present: NDArray[np.bool_]
+
+
+class Vault:
+    """A site's datasets."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    # -- connecting -----------------------------------------------------------------------------------------------
+    def connect(
+        self,
+        name: str,
+        place: AnyPlace,
+        mapping: DataMap,
+        budget: Budget,
+        *,
+        rule: Literal["basic", "zcdp"] = "basic",
+        records_per_person: int = 1,
+        study: Study | None = None,
+    ) -> Dataset:
+        """Open a dataset with its lifetime budget, and cut it into cells. With a study, check that it fits it too."""
+        if not 1 <= records_per_person <= MOST_RECORDS:
+            raise InvalidSetting(
+                f"{records_per_person} records per person are not possible.", f"Keep 1 to {MOST_RECORDS}."
+            )
+        _check_budget(budget, rule)
+        body = OpenBody(name, CELLS, rule, budget.nano_epsilon, budget.atto_delta)
+        persons, report = self._survey(name, place, mapping, records_per_person, study)
+        nobody = Seats.empty()
+        everyone = nobody.next_version(persons.records_of)
+        with write(self._site.engine) as connection:
+            if connection.execute(select(datasets.c.name).where(datasets.c.name == name)).first() is not None:
+                raise AlreadyOpen(f"There is a dataset {name}.", "Register a new version, or choose another name.")
+            if self._site.ledger.find(connection, "open", name) is not None:
+                raise AlreadyOpen(
+                    f"{name} was opened before, and this database has forgotten who sat in which cell.",
+                    "Restore a later backup, or choose another name.",
+                )
+            self._site.check_running(connection)
+            _check_others(connection, name, persons)
+            self._site.append(connection, body)
+            opened = {"version": 1, "records_per_person": records_per_person, "opened": self._site.clock()}
+            connection.execute(insert(datasets).values(name=name, **opened))
+            self._write_version(connection, name, 1, place, mapping, report)
+            everyone.save(connection, name, nobody, persons.humans)
+            return load_dataset(connection, name)
+
+    def add_version(
+        self, name: str, place: AnyPlace | None = None, mapping: DataMap | None = None, study: Study | None = None
+    ) -> Dataset:
+        """Register the data as they are now, or at a new place: persons keep their seats, cells their spend."""
+        now = self.dataset(name)
+        place, mapping = now.place if place is None else place, now.mapping if mapping is None else mapping
+        if mapping.person != now.mapping.person:
+            raise InvalidSetting(
+                f"{name} knows persons by the column {now.mapping.person!r}; by {mapping.person!r} each would look new "
+                "and get a fresh budget.",
+                f"Keep person: {now.mapping.person}, and name the column so in the file or the query.",
+            )
+        persons, report = self._survey(name, place, mapping, now.records_per_person, study)
+        with write(self._site.engine) as connection:
+            self._site.check_running(connection)
+            _check_not_closed(connection, name)
+            version = load_dataset(connection, name).version + 1
+            before = Seats.load(connection, name)
+            _check_known(before, persons, name, place.where)
+            _check_others(connection, name, persons)
+            before.next_version(persons.records_of).save(connection, name, before, persons.humans)
+            connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
+            self._write_version(connection, name, version, place, mapping, report)
+            return load_dataset(connection, name)
+
+    def _survey(
+        self, name: str, place: AnyPlace, mapping: DataMap, most: int, study: Study | None
+    ) -> tuple[Persons, TableReport]:
+        """Read the data once and check what can be checked: columns, ids, persons, labels; with a study, all of it."""
+        there = place.names()
+        mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
+        wanted = list(dict.fromkeys([*mapping.identity, *mapped, *(mapping.columns_for(study) if study else [])]))
+        raw = place.read(wanted)
+        persons = persons_of(raw, mapping, name, self._site.secret, most)
+        _check_labels(raw, mapping)
+        if study is not None:
+            mapping.check(study)
+        fit = None if study is None else encode(study, mapping, raw).fit
+        return persons, table_report(raw, persons, there, fit)
+
+    def _write_version(
+        self,
+        connection: Connection,
+        name: str,
+        version: int,
+        place: AnyPlace,
+        mapping: DataMap,
+        report: TableReport,
+    ) -> None:
+        connection.execute(
+            insert(versions).values(
+                dataset=name,
+                version=version,
+                place=canonical(place.model_dump(mode="json")).decode(),
+                mapping=canonical(mapping.model_dump(mode="json")).decode(),
+                report=canonical(report.model_dump(mode="json")).decode(),
+                registered=self._site.clock(),
+            )
+        )
+
+    # -- looking --------------------------------------------------------------------------------------------------
+    def dataset(self, name: str) -> Dataset:
+        """A dataset by its name."""
+        with read(self._site.engine) as connection:
+            return load_dataset(connection, name)
+
+    def datasets(self) -> list[Dataset]:
+        """All datasets."""
+        with read(self._site.engine) as connection:
+            return load_datasets(connection)
+
+    def balance(self, name: str) -> Balance:
+        """A dataset's budget and what its cells have spent."""
+        with read(self._site.engine) as connection:
+            return load_balance(self._site, connection, name)
+
+    def for_study(self, study: Study) -> list[Dataset]:
+        """The datasets that a study can read, by their columns and units."""
+        with read(self._site.engine) as connection:
+            return fitting(connection, study)
+
+    def report(self, name: str, study: Study | None = None) -> ReportView:
+        """The report of the current version, as registered; with a study, how the data fit it now.
+
+        How many persons are in another dataset too is counted now: a later one changes it.
+        """
+        others = select(seats.c.human).where(seats.c.dataset != name)
+        query = select(func.count()).select_from(seats).where(seats.c.dataset == name, seats.c.human.in_(others))
+        with read(self._site.engine) as connection:
+            dataset = load_dataset(connection, name)
+            twice = connection.execute(query).scalar_one()
+        fit = dataset.report.fit
+        if study is not None:
+            raw = dataset.place.read(dataset.mapping.columns_for(study))
+            fit = encode(study, dataset.mapping, raw).fit
+        return ReportView.of(name, dataset.version, dataset.report, fit, twice)
+
+    def in_several(self) -> dict[int, int]:
+        """How many persons are in two datasets (and in more, where an earlier version let them in). It stays here."""
+        count = func.count().label("datasets")
+        each = select(count).select_from(seats).group_by(seats.c.human).having(func.count() > 1).subquery()
+        query = (
+            select(each.c.datasets, func.count().label("persons")).group_by(each.c.datasets).order_by(each.c.datasets)
+        )
+        with read(self._site.engine) as connection:
+            return {row.datasets: row.persons for row in connection.execute(query)}
+
+    # -- rows -----------------------------------------------------------------------------------------------------
+    def counts(self, study: Study, role: Role, name: str) -> dict[str, int]:
+        """The public number of rows of each level, from the seats alone: no record is read."""
+        with read(self._site.engine) as connection:
+            sizes = Seats.load(connection, name).sizes
+        return {level: sum(sizes[cell] for cell in cells) for level, cells in _cells(study, role).items()}
+
+    def rows(self, study: Study, role: Role, name: str, levels: Sequence[str]) -> Rows:
+        """The rows of these levels, read now."""
+        dataset = self.dataset(name)
+        raw = dataset.place.read(dataset.mapping.columns_for(study))
+        encoded = encode(study, dataset.mapping, raw)
+        persons = persons_of(raw, dataset.mapping, name, self._site.secret, dataset.records_per_person)
+        with read(self._site.engine) as connection:
+            record_at, cell_at = Seats.load(connection, name).fill(persons.records_of)
+        if np.count_nonzero(record_at == EMPTY) * 2 > len(record_at):
+            raise InvalidData(
+                f"{raw.where} has lost more than half of the persons of {name}.",
+                "Point the dataset at the right data, or register a new version.",
+            )
+        cells = {level: _cells(study, role)[level] for level in levels}
+        return _seated(encoded.X, encoded.y, record_at, cell_at, cells)
+
+
+# -- inside the caller's transaction --------------------------------------------------------------------------------
+def load_dataset(connection: Connection, name: str) -> Dataset:
+    """A dataset by its name, in its current version."""
+    query = (
+        select(datasets, versions.c.place, versions.c.mapping, versions.c.report)
+        .join(versions, (versions.c.dataset == datasets.c.name) & (versions.c.version == datasets.c.version))
+        .where(datasets.c.name == name)
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise UnknownDataset(f"There is no dataset {name}.", "Connect it first.")
+    return Dataset(
+        name,
+        row.version,
+        row.records_per_person,
+        _PLACE.validate_python(json.loads(row.place)),
+        DataMap.from_data(json.loads(row.mapping)),
+        TableReport.model_validate(json.loads(row.report)),
+    )
+
+
+def load_datasets(connection: Connection) -> list[Dataset]:
+    """All datasets, in the order of their names."""
+    names = connection.execute(select(datasets.c.name).order_by(datasets.c.name)).scalars().all()
+    return [load_dataset(connection, name) for name in names]
+
+
+def load_balance(site: Site, connection: Connection, name: str) -> Balance:
+    """A dataset's budget and what its cells have spent."""
+    balance = site.ledger.balance(connection, name)
+    if balance is None:
+        raise UnknownDataset(f"Dataset {name} was never opened.", "Connect it first.")
+    return balance
+
+
+def fitting(connection: Connection, study: Study) -> list[Dataset]:
+    """The datasets that a study can read, by their columns and units."""
+    return [dataset for dataset in load_datasets(connection) if not dataset.misfit(study)]
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------
+def _cells(study: Study, role: Role) -> dict[str, tuple[int, ...]]:
+    return cells_for(study, role)  # type: ignore[arg-type]
+
+
+def _seated(
+    X: Array, y: Array, record_at: NDArray[np.intp], cell_at: NDArray[np.intp], cells: Mapping[str, Sequence[int]]
+) -> Rows:
+    """The rows of the given levels, in the order of their seats."""
+    level_of = np.full(CELLS, "", dtype="U16")
+    for level, numbers in cells.items():
+        level_of[list(numbers)] = level
+    chosen = np.flatnonzero(level_of[cell_at] != "")
+    records, present = record_at[chosen], record_at[chosen] != EMPTY
+    taken, labels = np.zeros((len(chosen), X.shape[1])), np.full(len(chosen), -1.0)
+    taken[present], labels[present] = X[records[present]], y[records[present]]
+    return Rows(taken, labels, level_of[cell_at[chosen]], present)
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+def _check_budget(budget: Budget, rule: Literal["basic", "zcdp"]) -> None:
+    """Refuse what the ledger would, in the steward's words: it speaks of lines."""
+    if budget.nano_epsilon > MOST_NANO_EPSILON:
+        raise InvalidEpsilon(
+            "The budget's epsilon is too large.",
+            f"The largest is {MOST_NANO_EPSILON // 10**NANO}; common choices are 0.1 to 10.",
+        )
+    if budget.atto_delta > MOST_ATTO_DELTA:
+        raise InvalidEpsilon("The budget's delta is too large.", "The largest is 1. Take it well below 1/n.")
+    if rule == "zcdp" and not 0 < budget.atto_delta < MOST_ATTO_DELTA:
+        raise InvalidEpsilon("A zCDP budget needs a delta between 0 and 1.", "Take it well below 1/n, such as 1e-6.")
+
+
+def _check_labels(raw: Raw, mapping: DataMap) -> None:
+    """A label that has the same value everywhere cannot be learned, whatever the study."""
+    for name, mapped in mapping.labels.items():
+        values = mapped.recoded(raw.columns[mapped.column], frozenset(mapping.missing))
+        if len({str(value) for value in values if not is_missing(value)}) < 2:
+            raise OneClass(
+                f"{raw.where}: the label {name!r} (column {mapped.column!r}) has one value only.",
+                "Bring records of both classes, or correct the label's recoding.",
+            )
+
+
+def _check_not_closed(connection: Connection, name: str) -> None:
+    """See `crossward_site.ledger.service.reconcile`: a restored database does not know who came later."""
+    if name in (facts.CLOSED_DATASETS.get(connection) or ()):
+        raise NotReady(
+            f"{name} is closed to new versions: the database was restored from an old backup.",
+            "Restore a later backup. Until then the dataset works on with the persons it knows.",
+        )
+
+
+def _check_known(before: Seats, persons: Persons, name: str, where: str) -> None:
+    """Persons whose ids are spelled otherwise would all look new."""
+    known = before.seat_of
+    gone = sum(1 for person in known if person not in persons.records_of)
+    if gone * 2 > len(known):
+        raise InvalidData(
+            f"{where} lacks {gone} of the {len(known)} persons that {name} knows: they would look new and get a fresh "
+            "budget.",
+            "Spell the ids as before (007 as a text is not the number 7), or point the dataset at the right data.",
+        )
+
+
+def _check_others(connection: Connection, name: str, persons: Persons) -> None:
+    """Nobody gets a second budget under another name, but for a few; and nobody at all gets a third."""
+    rows = connection.execute(select(seats.c.dataset, seats.c.human)).all()
+    here = {row.human for row in rows if row.dataset == name}
+    humans = here.union(persons.humans.values())  # who has left the data has the budget still
+    rows = [row for row in rows if row.dataset != name]
+    sizes = Counter(row.dataset for row in rows)
+    shared = Counter(row.dataset for row in rows if row.human in humans)
+    budgets = Counter(row.human for row in rows if row.human in humans)
+    twice = [other for other, count in shared.most_common() if count > MOST_SHARED * sizes[other]]
+    if twice or len(budgets) > MOST_SHARED * len(humans):
+        other = twice[0] if twice else shared.most_common(1)[0][0]
+        raise InvalidData(
+            f"{shared[other]} of the {len(humans)} persons are in the dataset {other} too: under another name they "
+            "would get a second budget.",
+            f"Add the data to {other} as a new version; all data about the same people belong into one dataset.",
+        )
+    # Who has a seat here has this budget already, and brings no further one.
+    if third := sum(1 for human, count in budgets.items() if count >= MOST_BUDGETS and human not in here):
+        raise InvalidData(
+            f"Persons who are in {MOST_BUDGETS} other datasets already: {third}. Here they would get a third budget.",
+            "Leave them out here, and bring their records as a new version of the dataset they belong to.",
+        )

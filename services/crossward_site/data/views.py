@@ -1,0 +1,75 @@
+"""What a site answers about its datasets. All of it stays with the steward."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from crossward.protocol.ledger.rules import Balance
+from crossward_site.data.report import ReportView
+from crossward_site.data.service import Dataset
+from crossward_site.views import View
+
+
+class PlaceView(View):
+    """Where data lie, without what opens them."""
+
+    kind: Literal["csv", "parquet", "sql"]
+    where: str
+
+
+class CellView(View):
+    """What one cell has spent, in how many releases."""
+
+    epsilon_spent: float
+    releases: int
+
+
+class DatasetView(View):
+    """A dataset with its budget: spent is what the dearest cell has spent, left what it could still pay at once."""
+
+    name: str
+    version: int
+    place: PlaceView
+    rows: int
+    persons: int
+    records_per_person: int
+    filter: Literal["basic", "zcdp"]
+    epsilon: float
+    delta: float
+    epsilon_spent: float
+    delta_spent: float
+    epsilon_left: float
+    cells: list[CellView]
+
+    @classmethod
+    def of(cls, dataset: Dataset, balance: Balance, **more: Any) -> Self:
+        """A dataset with what its ledger says."""
+        spend, opened = balance.spend, balance.opened
+        return cls(
+            name=dataset.name,
+            version=dataset.version,
+            place=PlaceView(kind=dataset.place.kind, where=dataset.place.where),
+            rows=dataset.report.rows,
+            persons=dataset.report.persons,
+            records_per_person=dataset.records_per_person,
+            filter=opened.filter,
+            epsilon=opened.budget.nano_epsilon / 1e9,
+            delta=opened.budget.atto_delta / 1e18,
+            epsilon_spent=spend.nano_epsilon / 1e9,
+            delta_spent=spend.atto_delta / 1e18,
+            epsilon_left=balance.left(range(opened.cells)),
+            cells=[CellView(epsilon_spent=cell.nano_epsilon / 1e9, releases=cell.releases) for cell in balance.spends],
+            **more,
+        )
+
+
+class OpenedView(DatasetView):
+    """A dataset as it was just read, with the report on its records."""
+
+    report: ReportView
+
+
+class DatasetsView(View):
+    """Every dataset."""
+
+    datasets: list[DatasetView]

@@ -1,0 +1,1 @@
+"""The steward's desk: the whole site at a glance."""

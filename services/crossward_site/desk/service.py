@@ -1,0 +1,46 @@
+"""The whole site at a glance."""
+
+from __future__ import annotations
+
+from crossward.protocol.times import moment
+from crossward.version import __version__
+from crossward_service.db.engine import read
+from crossward_site import facts
+from crossward_site.data.service import load_balance, load_datasets
+from crossward_site.data.views import DatasetView
+from crossward_site.desk.views import Health, StandingView, StatusView, UnsettledView
+from crossward_site.identity.service import Identity
+from crossward_site.identity.views import IdentityView
+from crossward_site.ledger.service import confirmed
+from crossward_site.site import Site
+from crossward_site.tasks import service as tasks
+from crossward_site.tasks.outbox import unsettled
+from crossward_site.tasks.views import TaskView
+from crossward_site.views import HeadView
+
+
+def status(site: Site, trouble: str = "") -> StatusView:
+    """Who the site is, what it holds and has spent, what it does, and whether its ledger is sound: at one moment."""
+    with read(site.engine) as connection:
+        identity = Identity.find(connection, site.home)
+        stopped = facts.STOPPED.get(connection) or ""
+        own, mirror = site.ledger.head(connection), confirmed(connection)
+        return StatusView(
+            version=__version__,
+            identity=None if identity is None else IdentityView.of(identity),
+            health=Health.STOPPED if stopped else Health.TROUBLE if trouble else Health.WELL,
+            stopped=stopped,
+            trouble=trouble,
+            datasets=[
+                DatasetView.of(dataset, load_balance(site, connection, dataset.name))
+                for dataset in load_datasets(connection)
+            ],
+            tasks=[TaskView.of(task) for task in tasks.listed(connection, tasks.OPEN)],
+            outbox=[
+                UnsettledView(task=item.task, digest=item.digest, stored=moment(item.stored))
+                for item in unsettled(connection)
+            ],
+            ledger=StandingView(
+                head=HeadView.of(own), confirmed=HeadView.of(mirror), unconfirmed=own.sequence - mirror.sequence
+            ),
+        )

@@ -1,0 +1,138 @@
+"""The mirror must agree. A site that finds it does not stops, says why, and stays so until the ledgers are one again.
+
+ours is longer            the coordinator has not heard the last lines yet: send them
+the mirror is longer      our database is an old copy: what it has forgotten was spent, so nothing may be spent
+they part                 one of the two was rewritten
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from crossward.errors import ChainBroken, CrosswardError, LedgerRefused, NotReady
+from crossward.protocol.constants import LINES
+from crossward.protocol.ledger.lines import START, Head, Line
+from crossward.protocol.messages import Receipt
+from crossward_service.db.engine import read, write
+from crossward_site import facts
+from crossward_site.ledger.views import SoundnessView
+from crossward_site.site import Site
+from crossward_site.tasks.coordinator import Coordinator
+from crossward_site.views import HeadView
+
+LINES_PER_MESSAGE = 1000
+
+
+def unconfirmed(site: Site, connection: Connection) -> list[Line]:
+    """The lines that the coordinator has not acknowledged, and the last that it has: it must be the same there."""
+    return list(site.ledger.lines(connection, after=max(0, confirmed(connection).sequence - 1)))
+
+
+def sync(site: Site, coordinator: Coordinator) -> Head:
+    """Make sure, before anything is spent, that the mirror and this ledger are one chain, and the mirror has all of it.
+
+    A stop at the coordinator alone is no finding of this site's: it is reported, and asked about again.
+    """
+    with read(site.engine) as connection:
+        site.check_running(connection)
+        lines = unconfirmed(site, connection)
+    head = START
+    for first in range(0, max(1, len(lines)), LINES_PER_MESSAGE):
+        head = _send(site, coordinator, lines[first : first + LINES_PER_MESSAGE])
+    return head
+
+
+def _send(site: Site, coordinator: Coordinator, lines: Sequence[Line]) -> Head:
+    try:
+        receipt = coordinator.send_lines(lines)
+    except (LedgerRefused, ChainBroken) as error:
+        site.stop(error.cause)
+        raise
+    head = Head(receipt.head.sequence, receipt.head.hash)
+    problem = _doubt(receipt, lines)
+    if not problem:
+        with write(site.engine) as connection:
+            problem = confirm(site, connection, head)
+    if problem:
+        site.stop(problem)
+        raise NotReady(f"This site has stopped: {problem}", "Compare the two ledgers, then reconcile.")
+    return head
+
+
+def _doubt(receipt: Receipt, lines: Sequence[Line]) -> str:
+    """Why a receipt does not say that the mirror has these lines; empty if it does, once its head is one of ours.
+
+    A later head of ours is one that another worker of this site has sent meanwhile.
+    """
+    if receipt.task != LINES or receipt.release is not None:
+        return f"the coordinator signed a receipt for {receipt.task} where one for ledger lines was due."
+    if lines and receipt.head.sequence < lines[-1].sequence:
+        return (
+            f"the coordinator was sent line {lines[-1].sequence} and signed that the mirror ends at line "
+            f"{receipt.head.sequence}."
+        )
+    return ""
+
+
+def confirm(site: Site, connection: Connection, head: Head) -> str:
+    """Note a head that the coordinator signed; gives the reason to stop if it is no head of ours."""
+    own = site.ledger.head(connection)
+    if head.sequence > own.sequence:
+        return (
+            f"the mirror has {head.sequence} lines and this ledger {own.sequence}: the database was restored from an "
+            "old backup."
+        )
+    if not site.ledger.contains(connection, head):
+        return f"line {head.sequence} of this ledger is not the line {head.sequence} of the mirror."
+    if confirmed(connection).sequence < head.sequence:
+        facts.MIRROR_HEAD.put(connection, head)
+    return ""
+
+
+def confirmed(connection: Connection) -> Head:
+    """The last head that both sides have."""
+    return facts.MIRROR_HEAD.get(connection) or START
+
+
+def reconcile(site: Site, coordinator: Coordinator) -> Head:
+    """Take over what the mirror has beyond this ledger, then go on, if the two are one chain.
+
+    An old backup has also forgotten who came after it was made. Datasets are therefore closed to new versions: a
+    person who returned might get another cell, whose spend is not that person's.
+    """
+    with read(site.engine) as connection:
+        own = site.ledger.head(connection)
+    lines = coordinator.mirror(own.sequence)
+    with write(site.engine) as connection:
+        if lines:
+            site.ledger.extend(connection, lines)
+            known = [line.body.subject for line in site.ledger.lines(connection) if line.kind == "open"]
+            facts.CLOSED_DATASETS.put(connection, tuple(sorted(known)))
+        facts.STOPPED.forget(connection)
+        facts.MIRROR_HEAD.forget(connection)
+    return sync(site, coordinator)
+
+
+def verify(site: Site) -> SoundnessView:
+    """Check the whole ledger, and that it is the one which was confirmed; the first line that is wrong is named."""
+    with read(site.engine) as connection:
+        try:
+            verified = site.ledger.verify(connection)
+        except ChainBroken as error:
+            return SoundnessView(sound=False, line=error.line, cause=error.cause, fix=error.fix)
+        except CrosswardError as error:
+            return SoundnessView(sound=False, cause=error.cause, fix=error.fix)
+        mirror = confirmed(connection)
+        agreed = site.ledger.contains(connection, mirror)
+    head = HeadView.of(verified.head)
+    if agreed:
+        return SoundnessView(sound=True, head=head)
+    return SoundnessView(
+        sound=False,
+        line=mirror.sequence,
+        cause=f"Line {mirror.sequence} is not the one that the coordinator confirmed.",
+        fix="Compare the two ledgers, then reconcile.",
+        head=head,
+    )

@@ -1,0 +1,75 @@
+"""What a site's operator can do at its own machine: make it, join, make tokens, serve. The command line calls these.
+
+The role, or both, come with the settings. All but `serve` may run beside a site that serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from crossward.errors import NotReady
+from crossward_service.db.engine import connect
+from crossward_service.db.tokens import HeldToken
+from crossward_service.http import serve as server
+from crossward_service.ops.database import sqlite_file
+from crossward_site.app import create_app
+from crossward_site.identity import tokens
+from crossward_site.identity.service import Identity, join
+from crossward_site.identity.tables import PersonRole
+from crossward_site.settings import SiteSettings
+from crossward_site.site import Site
+
+
+def init(settings: SiteSettings) -> str | None:
+    """Make the site's folder, database, secret and first token; gives the token, once."""
+    site = Site.open(settings.database_url, settings.data_dir)
+    try:
+        return tokens.issue_first(site)
+    finally:
+        site.close()
+
+
+def new_token(settings: SiteSettings, role: str, name: str) -> str:
+    """One more token."""
+    with _made_before(settings) as site:
+        return tokens.issue(site, role, name)
+
+
+def held_tokens(settings: SiteSettings) -> list[HeldToken[PersonRole]]:
+    """Who holds a token, as what, since when."""
+    with _made_before(settings) as site:
+        return tokens.held(site)
+
+
+def revoke_token(settings: SiteSettings, name: str) -> None:
+    """Forget a token."""
+    with _made_before(settings) as site:
+        tokens.revoke(site, name)
+
+
+def join_coordinator(settings: SiteSettings, coordinator: str, code: str) -> Identity:
+    """Enrol this site, in a role that its settings enable."""
+    site = Site.open(settings.database_url, settings.data_dir)
+    try:
+        return join(site, coordinator, code, settings.roles, settings.link)
+    finally:
+        site.close()
+
+
+def serve(settings: SiteSettings) -> None:
+    """Serve until stopped; refused if another process serves this data directory."""
+    server.run(create_app(settings), settings)
+
+
+@contextmanager
+def _made_before(settings: SiteSettings) -> Iterator[Site]:
+    """A site that is there already: with a mistaken data directory none is made."""
+    database = sqlite_file(settings)
+    if database is not None and not database.is_file():
+        raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
+    engine = connect(settings.database_url)
+    try:
+        yield Site.look(engine, settings.data_dir)
+    finally:
+        engine.dispose()

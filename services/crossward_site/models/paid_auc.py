@@ -1,0 +1,129 @@
+"""A paid AUC: charged to the holdout cells first, then noised, then kept. The same request again is the same answer.
+
+reserve   within the policy; durable, and known to the mirror, before a record is read
+release   the digest of the document, in one transaction with it
+
+Only of a model that was released, or is made of others' releases. A boosted model was trained on records that nobody
+paid for: its AUC, however noised on the holdout, would tell about those.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from sqlalchemy import insert, select, update
+
+from crossward.errors import BudgetExceeded, InvalidSetting
+from crossward.privacy.auc import PAIRS_SHARE, private_auc
+from crossward.privacy.budget import check_epsilon, nano_epsilon
+from crossward.privacy.calibration import check_records
+from crossward.privacy.noise import SYSTEM
+from crossward.privacy.release import Release
+from crossward.protocol.canonical import canonical, sha256
+from crossward.protocol.constants import PAID_AUC, Role
+from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
+from crossward.study.learners import cells_for, trains
+from crossward.study.learners.cells import HOLDOUT
+from crossward_service.db.engine import read, write
+from crossward_site.data.service import Vault
+from crossward_site.ledger.service import sync
+from crossward_site.models.evaluation import dataset_of, holdout
+from crossward_site.models.service import Served
+from crossward_site.models.tables import aucs
+from crossward_site.models.views import PaidAuc
+from crossward_site.policy.service import Decision, charge, digest_of
+from crossward_site.site import Site
+from crossward_site.tasks.coordinator import Coordinator
+
+
+def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: float) -> PaidAuc:
+    """The AUC on the holdout, released at this epsilon. Asked again it costs nothing: the answer is the first one."""
+    epsilon = check_epsilon(epsilon)
+    _check_paid_for(served)
+    task = f"{PAID_AUC}{nano_epsilon(epsilon)}:{served.task.id}"
+    if (known := _known(site, task)) is not None:
+        return known
+    dataset = dataset_of(site, served)
+    n = Vault(site).counts(served.study, Role.TARGET, dataset)[HOLDOUT]
+    release = _announced(n, epsilon)
+    sync(site, coordinator)
+    _reserve(site, served, dataset, task, release, epsilon)
+    sync(site, coordinator)
+    rows = holdout(site, served)
+    paid = private_auc(np.asarray(served.model.scores(rows.X)), rows.y, epsilon, randomness=SYSTEM)
+    if paid.release != release:
+        raise InvalidSetting("The release is not the one that was charged.", "Do not publish it.")
+    document = PaidAuc(
+        study=served.study.id,
+        model=served.release,
+        auc=paid.auc,
+        deviation=paid.deviation,
+        release=json.loads(paid.release.canonical()),
+    )
+    return _store(site, task, document)
+
+
+def _check_paid_for(served: Served) -> None:
+    if served.release is None and trains(served.study, "target"):
+        raise InvalidSetting(
+            "The model was trained here and never released: its AUC would tell about records that nobody paid for.",
+            "Look at the evaluation, which stays here; or use a method whose model is released.",
+        )
+
+
+def _announced(n: int, epsilon: float) -> Release:
+    parameters = {"n": check_records(n, epsilon), "pairs_share": float(PAIRS_SHARE)}
+    return Release.of("private-auc", epsilon, parameters)
+
+
+def _reserve(site: Site, served: Served, dataset: str, task: str, release: Release, epsilon: float) -> None:
+    study = served.study
+    cost = release.cost.for_person(Vault(site).dataset(dataset).records_per_person)
+    body = ReserveBody(
+        task=task,
+        study=study.id,
+        study_hash=study.digest,
+        dataset=dataset,
+        cells=cells_for(study, "target")[HOLDOUT],
+        nano_epsilon=cost.nano_epsilon,
+        atto_delta=cost.atto_delta,
+        release=digest_of(release),
+    )
+    with write(site.engine) as connection:
+        lead = served.task.message.lead
+        verdict = charge(site, connection, study, lead, body, None)  # `minimum_rows` is about models
+        if verdict.decision is Decision.REFUSE:
+            raise BudgetExceeded(verdict.words, "Ask at a smaller epsilon, or change the policy.")
+        if connection.execute(select(aucs.c.task).where(aucs.c.task == task)).first() is None:
+            row = {"task": task, "study": study.id, "epsilon": epsilon, "asked": site.clock()}
+            connection.execute(insert(aucs).values(row))
+
+
+def _store(site: Site, task: str, document: PaidAuc) -> PaidAuc:
+    """Fix what is told, unless another call was first: then its answer is this one's too."""
+    text = canonical(document.model_dump(mode="json")).decode()
+    with write(site.engine) as connection:
+        first: str | None = connection.execute(select(aucs.c.document).where(aucs.c.task == task)).scalar_one()
+        if first is not None:
+            return _read(first)
+        site.append(connection, ReleaseBody(task, sha256(text.encode())))
+        connection.execute(update(aucs).where(aucs.c.task == task).values(document=text))
+    return _read(text)
+
+
+def _known(site: Site, task: str) -> PaidAuc | None:
+    with read(site.engine) as connection:
+        text = connection.execute(select(aucs.c.document).where(aucs.c.task == task)).scalar_one_or_none()
+    return None if text is None else _read(text)
+
+
+def _read(text: str) -> PaidAuc:
+    return PaidAuc.model_validate(json.loads(text))
+
+
+def released(site: Site, study: str) -> list[PaidAuc]:
+    """The AUCs a study's target has paid for."""
+    with read(site.engine) as connection:
+        query = select(aucs.c.document).where(aucs.c.study == study, aucs.c.document.is_not(None))
+        return [_read(text) for text in connection.execute(query.order_by(aucs.c.asked)).scalars()]

@@ -1,0 +1,28 @@
+"""What a target stores of its models."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Float, ForeignKey, LargeBinary, String, Table, Text
+
+from crossward_site.tables import metadata
+
+models = Table(
+    "models",
+    metadata,
+    Column("study", String(64), primary_key=True),
+    Column("task", String(128), ForeignKey("tasks.id"), nullable=False),
+    Column("sealed", LargeBinary),
+    Column("stored", Float, nullable=False),
+)
+"""The model a target uses for a study. `sealed` holds one that cannot be rebuilt from releases."""
+
+aucs = Table(
+    "aucs",
+    metadata,
+    Column("task", String(200), primary_key=True),
+    Column("study", String(64), nullable=False, index=True),
+    Column("epsilon", Float, nullable=False),
+    Column("document", Text),
+    Column("asked", Float, nullable=False),
+)
+"""Paid AUCs; `document` is what was released, none while only the reservation stands."""

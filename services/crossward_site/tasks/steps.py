@@ -1,0 +1,284 @@
+"""One step of a task: from a state that is written down to the next."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from sqlalchemy import Connection
+
+from crossward.client.remote import remote
+from crossward.errors import (
+    BudgetExceeded,
+    Conflict,
+    Forged,
+    InvalidInput,
+    InvalidMessage,
+    InvalidSetting,
+    NotConverged,
+    NotFound,
+    TooFewRecords,
+    UnknownParty,
+)
+from crossward.protocol.constants import COORDINATOR, PAID_AUC, DeclineReason, Role, TaskKind
+from crossward.protocol.messages import DeclineMessage, HeartbeatMessage, ModelMessage
+from crossward_service.db.engine import read, write
+from crossward_service.ops.crash import crash_point
+from crossward_site.data.service import Vault
+from crossward_site.identity.pins import has_pins, key_finder
+from crossward_site.identity.service import Identity
+from crossward_site.ledger.service import sync
+from crossward_site.policy import service as policy
+from crossward_site.site import Site
+from crossward_site.tasks import outbox
+from crossward_site.tasks import service as tasks
+from crossward_site.tasks.coordinator import Coordinator
+from crossward_site.tasks.service import Task
+from crossward_site.tasks.tables import TaskState
+from crossward_site.tasks.training import Announcement, announce, needs_data, read_inputs, rows_for, to_send, train
+
+UNFIT = "The data do not fit: "
+UNWANTED = "The study has ended, or goes on without it."
+
+
+class Declined(Exception):
+    """The task is refused, for a reason in public words that rests on public numbers alone."""
+
+    def __init__(self, reason: DeclineReason, words: str) -> None:
+        super().__init__(words)
+        self.reason = reason
+        self.words = words
+
+    def write(self, site: Site, connection: Connection, task: Task) -> None:
+        """Write the refusal down; it is sent in a step of its own."""
+        tasks.decline(connection, task, self.reason, self.words, site.clock())
+
+
+class Held(Exception):
+    """Only the steward can go on: to say why to the coordinator would tell about records, or ask it about itself."""
+
+    def write(self, site: Site, connection: Connection, task: Task) -> None:
+        """Leave the task to the steward."""
+        tasks.hold(connection, task, str(self), site.clock())
+
+
+def beat_of(task: Task) -> HeartbeatMessage:
+    """A task's sign of life. It says the same whether the task waits for a steward, for its turn, or for nothing."""
+    return HeartbeatMessage(task=task.id, attempt=task.attempt, progress=task.progress, note="waiting at the site")
+
+
+def advance(site: Site, coordinator: Coordinator, task: Task) -> Task:
+    """Take one step and write it down; gives the task as it then is."""
+    try:
+        _STEPS[task.state](site, coordinator, task)
+    except (Declined, Held) as refusal:
+        with write(site.engine) as connection:
+            now = tasks.find(connection, task.id)
+            if now.state in tasks.UNRELEASED:  # not cancelled, nor done by another worker meanwhile
+                refusal.write(site, connection, now)
+    with read(site.engine) as connection:
+        return tasks.find(connection, task.id)
+
+
+# -- approve --------------------------------------------------------------------------------------------------------
+def _approve(site: Site, coordinator: Coordinator, task: Task) -> None:
+    """Policy refuses, approves, or waits for the steward: for every task, also one that reads no records."""
+    announcement, ambiguous = _announced(site, coordinator, task)
+    with write(site.engine) as connection:
+        body = announcement.body
+        if body is None:
+            verdict = policy.judge(connection, task.study, task.message.lead, announcement.rows_or_none)
+        else:
+            lead = task.message.lead
+            verdict = policy.judge_charge(site, connection, task.study, lead, body, announcement.rows)
+        _check_verdict(verdict)
+        asks = verdict.decision is policy.Decision.ASK or ambiguous
+        state = TaskState.WAITING if asks else TaskState.APPROVED
+        words = "Several datasets fit: name one." if ambiguous else ""
+        tasks.move(connection, task, state, site.clock(), dataset=announcement.dataset, cause=words)
+
+
+def _check_verdict(verdict: policy.Verdict) -> None:
+    if verdict.decision is policy.Decision.REFUSE:
+        raise Declined(DeclineReason.POLICY, verdict.words)
+
+
+def _announced(site: Site, coordinator: Coordinator, task: Task) -> tuple[Announcement, bool]:
+    """What the task would release, and whether it is open from which dataset: then nothing is announced yet."""
+    _check_mine(site, coordinator.identity, task)
+    names = _datasets(site, task)
+    inputs = _inputs(site, coordinator, task)
+    try:
+        return announce(site, task, names[0] if len(names) == 1 else None, inputs), len(names) > 1
+    except TooFewRecords:  # known from public counts alone
+        raise Declined(DeclineReason.UNFIT_DATA, "The site has too few records.") from None
+    except InvalidSetting as error:
+        raise Declined(DeclineReason.UNFIT_INPUTS, error.cause) from None
+
+
+def _check_mine(site: Site, identity: Identity, task: Task) -> None:
+    """A source trains as a source, a target as a target, neither for the coordinator, nor under another's name."""
+    study = task.study
+    parties = study.sources if task.role is Role.SOURCE else study.targets
+    if task.kind is not TaskKind.of(identity.role) or identity.party not in parties:
+        raise Declined(
+            DeclineReason.UNSUPPORTED, f"{identity.party} is a {identity.role}, and not this study's {task.role}."
+        )
+    if COORDINATOR in (*study.sources, *study.targets):
+        raise Declined(DeclineReason.UNSUPPORTED, f"No party of a study may be called {COORDINATOR!r}.")
+    if task.id.startswith(PAID_AUC):
+        raise Declined(DeclineReason.UNSUPPORTED, f"No task's id may begin with {PAID_AUC!r}.")
+    with read(site.engine) as connection:
+        if _is_another(site, connection, task):
+            raise Declined(DeclineReason.UNSUPPORTED, f"The site knows another study by the id {study.id}.")
+
+
+def _is_another(site: Site, connection: Connection, task: Task) -> bool:
+    """Whether the study's id belongs to an earlier study with another hash, by the ledger or by the tasks taken."""
+    known = site.ledger.hashes_of(connection, task.study_id) or {tasks.first_hash(connection, task.study_id)}
+    return task.message.study_hash not in known
+
+
+def _datasets(site: Site, task: Task) -> list[str]:
+    if not needs_data(task):
+        return []
+    if task.dataset:
+        with read(site.engine) as connection:
+            if site.ledger.balance(connection, task.dataset) is None:
+                raise Declined(DeclineReason.NO_DATA, "The dataset is not open.")
+        return [task.dataset]
+    names = [dataset.name for dataset in Vault(site).for_study(task.study)]
+    if not names:
+        raise Declined(DeclineReason.NO_DATA, "The site has no dataset with the study's features and label.")
+    return names
+
+
+def _inputs(site: Site, coordinator: Coordinator, task: Task) -> tuple[ModelMessage, ...]:
+    find = key_finder(site, coordinator, task.message.inputs, aggregate=task.study.method.name == "feature")
+
+    def key_of(party: str, name: str) -> Ed25519PublicKey:
+        try:
+            return find(party, name)
+        except Forged as error:
+            with read(site.engine) as connection:
+                if not has_pins(connection, party):
+                    raise
+            raise Held(str(error)) from None  # a new key, or a false one: only a person can tell
+
+    try:
+        return read_inputs(task, key_of)
+    except (InvalidMessage, Forged, UnknownParty, NotFound) as error:
+        raise Declined(DeclineReason.UNFIT_INPUTS, error.cause) from None
+
+
+# -- reserve --------------------------------------------------------------------------------------------------------
+def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
+    """Charge, durably, once the mirror agrees. No record is read before: what it says must not decide on the charge."""
+    announcement, ambiguous = _announced(site, coordinator, task)
+    if ambiguous:
+        raise Declined(DeclineReason.NO_DATA, "The site has not said which dataset the study may use.")
+    sync(site, coordinator)
+    if _is_over(coordinator, task):
+        with write(site.engine) as connection:
+            tasks.move(connection, task, TaskState.CANCELLED, site.clock(), cause=UNWANTED)
+        return
+    try:
+        with write(site.engine) as connection:
+            chosen = {"dataset": announcement.dataset, "progress": 0.1}
+            if tasks.move(connection, task, TaskState.RESERVED, site.clock(), **chosen):
+                _check_verdict(_charged(site, connection, announcement))
+    except BudgetExceeded as error:
+        raise Declined(DeclineReason.BUDGET, error.cause) from None
+    crash_point("after-reserve")
+
+
+def _is_over(coordinator: Coordinator, task: Task) -> bool:
+    """Whether nobody waits for the task any more: an approval that comes after its study's end must cost nothing.
+
+    An answer that tells nothing is raised, and the task put off: what may be unwanted is not charged.
+    """
+    try:
+        return not coordinator.heartbeat(beat_of(task))
+    except NotFound:
+        return True
+    except Conflict:  # another worker of this site took the task again, and it is wanted
+        return False
+
+
+def _charged(site: Site, connection: Connection, announcement: Announcement) -> policy.Verdict:
+    task, body = announcement.task, announcement.body
+    if body is None:
+        return policy.judge(connection, task.study, task.message.lead, announcement.rows_or_none)
+    return policy.charge(site, connection, task.study, task.message.lead, body, announcement.rows)
+
+
+# -- train and store ------------------------------------------------------------------------------------------------
+def _train(site: Site, coordinator: Coordinator, task: Task) -> None:
+    """Train under the reservation, as often as it takes, and fix what comes out. The mirror knows the charge first."""
+    sync(site, coordinator)
+    announcement, _ = _announced(site, coordinator, task)
+    _check_reservation(site, announcement)
+    with write(site.engine) as connection:
+        if not tasks.move(connection, task, TaskState.RESERVED, site.clock(), progress=0.3):
+            return
+    crash_point("during-train")
+    try:
+        rows = None if announcement.dataset is None else rows_for(site, task, announcement.dataset)
+        trained = train(announcement, rows)
+    except NotConverged as error:  # it depends on the records, as all that goes wrong from here on
+        raise Held(f"{error.cause} The charge stands; approve to train again.") from None
+    except InvalidInput as error:
+        raise Held(f"{UNFIT}{error}") from None
+    message = to_send(announcement, trained, coordinator.identity.party)
+    crash_point("before-store")
+    outbox.store(site, coordinator.identity, announcement, trained, message)
+    crash_point("after-store")
+
+
+def _check_reservation(site: Site, announcement: Announcement) -> None:
+    """The reservation describes one release; data that have changed since, or a release that is lost, need another."""
+    body, task = announcement.body, announcement.task.id
+    if body is None:
+        return
+    with read(site.engine) as connection:
+        line = site.ledger.find(connection, "reserve", task)
+        released = site.ledger.find(connection, "release", task) is not None
+        lost = released and not outbox.is_stored(connection, task)
+    if lost:  # from an old backup: to train again would make other bytes than the ledger's
+        raise Held("The ledger has a release of this task, and this database does not have its bytes: refuse the task.")
+    if line is None or line.body != body:
+        raise Held(f"{UNFIT}the data have a new version since the task was charged.")
+
+
+# -- publish and settle ---------------------------------------------------------------------------------------------
+def _publish(site: Site, coordinator: Coordinator, task: Task) -> None:
+    """Send the stored bytes until a receipt comes, and keep it."""
+    try:
+        receipt = outbox.publish(site, coordinator, task)
+    except (Conflict, NotFound, InvalidMessage) as error:
+        if remote(error) is None:  # a receipt that is not the coordinator's settles nothing
+            raise
+        with write(site.engine) as connection:
+            tasks.move(connection, task, TaskState.REFUSED, site.clock(), cause=error.cause)
+        return
+    crash_point("before-settle")
+    outbox.settle(site, task, receipt)
+
+
+def _decline(site: Site, coordinator: Coordinator, task: Task) -> None:
+    """Tell the coordinator that the task will not be done."""
+    reason = task.reason or DeclineReason.POLICY
+    with suppress(Conflict, NotFound):  # it has ended there in another way
+        message = DeclineMessage(task=task.id, reason=reason.value, text=task.cause[:2000])
+        coordinator.decline(message)
+    with write(site.engine) as connection:
+        tasks.move(connection, task, TaskState.DECLINED, site.clock())
+
+
+_STEPS = {
+    TaskState.TAKEN: _approve,
+    TaskState.APPROVED: _reserve,
+    TaskState.RESERVED: _train,
+    TaskState.STORED: _publish,
+    TaskState.DECLINING: _decline,
+}

@@ -1,0 +1,137 @@
+"""From a task to a model: what it will release and cost, the charge, the training.
+
+The announcement rests on public numbers alone. The charge is durable before noise is drawn, and randomness is the
+operating system's: a site has no way to seed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crossward.errors import InvalidData
+from crossward.privacy.budget import Cost
+from crossward.privacy.noise import SYSTEM
+from crossward.privacy.release import Release
+from crossward.protocol.constants import Role
+from crossward.protocol.ledger.lines import ReserveBody
+from crossward.protocol.messages import KeyOf, ModelMessage, open_inputs
+from crossward.study.learners import TrainedModel, charged_cells, cost, train_source, train_target, trains
+from crossward.study.learners.cells import HOLDOUT
+from crossward.study.learners.plan import SourceModel
+from crossward_site.data.service import Rows, Vault
+from crossward_site.policy.service import digest_of
+from crossward_site.site import Site
+from crossward_site.tasks.service import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What a task will release from a dataset, and what each of the cells will pay; None where nothing leaves."""
+
+    task: Task
+    dataset: str | None
+    release: Release | None
+    cost: Cost
+    rows: int
+    inputs: tuple[ModelMessage, ...]
+
+    @property
+    def rows_or_none(self) -> int | None:
+        """The rows that the release rests on, where a dataset is asked at all."""
+        return None if self.dataset is None else self.rows
+
+    @property
+    def body(self) -> ReserveBody | None:
+        """The charge as a line of the ledger; it stays the same when the code's version changes."""
+        if self.release is None or self.dataset is None:
+            return None
+        study = self.task.study
+        return ReserveBody(
+            task=self.task.id,
+            study=study.id,
+            study_hash=study.digest,
+            dataset=self.dataset,
+            cells=cells_charged(self.task),
+            nano_epsilon=self.cost.nano_epsilon,
+            atto_delta=self.cost.atto_delta,
+            release=digest_of(self.release),
+        )
+
+
+def needs_data(task: Task) -> bool:
+    """Whether the task reads records at all."""
+    return trains(task.study, task.role)  # type: ignore[arg-type]
+
+
+def cells_charged(task: Task) -> tuple[int, ...]:
+    """The cells that pay for the task's release; none where nothing is released."""
+    return charged_cells(task.study, task.role)  # type: ignore[arg-type]
+
+
+def epsilon_asked(task: Task) -> float:
+    """The epsilon that the study asks of a record, before it is known how many records a person has."""
+    asked = task.study.epsilon.source if task.role is Role.SOURCE else task.study.epsilon.target
+    return asked or 0.0
+
+
+def read_inputs(task: Task, key_of: KeyOf) -> tuple[ModelMessage, ...]:
+    """The releases that a target learns from, each verified here with its source's own key."""
+    if task.role is Role.SOURCE:
+        return ()
+    return open_inputs(task.study, task.message.inputs, key_of, aggregated=task.study.method.name == "feature")
+
+
+def announce(site: Site, task: Task, dataset: str | None, inputs: tuple[ModelMessage, ...]) -> Announcement:
+    """Work out, before a record is read, what the task will release and what it costs a person."""
+    if dataset is None:
+        return Announcement(task, None, None, Cost(0), 0, inputs)
+    vault = Vault(site)
+    counts = vault.counts(task.study, task.role, dataset)
+    counts.pop(HOLDOUT)
+    announced = Announcement(task, dataset, None, Cost(0), sum(counts.values()), inputs)
+    models = source_models(announced) if task.role is Role.TARGET else None
+    release = cost(task.study, task.role, counts, models)  # type: ignore[arg-type]
+    per_person = vault.dataset(dataset).records_per_person
+    price = Cost(0) if release is None else release.cost.for_person(per_person)
+    return replace(announced, release=release, cost=price)
+
+
+def rows_for(site: Site, task: Task, dataset: str) -> Rows:
+    """The task's own rows, never the holdout; refused if they hold one class only."""
+    vault = Vault(site)
+    levels = [level for level in vault.counts(task.study, task.role, dataset) if level != HOLDOUT]
+    rows = vault.rows(task.study, task.role, dataset, levels)
+    if len(set(rows.y[rows.present].tolist())) < 2:
+        raise InvalidData("The cells that this study trains on hold one class only.", "Bring more records.")
+    return rows
+
+
+def train(announcement: Announcement, rows: Rows | None) -> TrainedModel:
+    """Train under the reservation, and make sure that what came out is what was announced and charged."""
+    task = announcement.task
+    if task.role is Role.SOURCE:
+        if rows is None:
+            raise InvalidData("A source without rows has nothing to train on.", "Connect a dataset.")
+        trained = train_source(task.study, rows.X, rows.y, SYSTEM)
+    else:
+        empty = np.empty((0, len(task.study.schema.columns)))
+        rows = rows or Rows(empty, np.empty(0), np.empty(0, dtype="U16"), np.empty(0, dtype=np.bool_))
+        trained = train_target(task.study, source_models(announcement), rows.X, rows.y, rows.level, SYSTEM)
+    if trained.release != announcement.release:
+        raise InvalidData("The release is not the one that was announced and charged.", "Do not publish it.")
+    return trained
+
+
+def source_models(announcement: Announcement) -> list[SourceModel]:
+    """What the sources released, as the library's models."""
+    models = [message.to_model(announcement.task.study) for message in announcement.inputs]
+    return [model for model in models if isinstance(model, SourceModel)]
+
+
+def to_send(announcement: Announcement, trained: TrainedModel, party: str) -> ModelMessage | None:
+    """What of a trained model leaves the site; None where nothing does."""
+    if announcement.release is None:
+        return None
+    return ModelMessage.of(announcement.task.study, trained, party, announcement.inputs)

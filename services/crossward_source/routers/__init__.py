@@ -1,7 +1,0 @@
-"""A source has no routes of its own: what every site answers is in `crossward_site.api`."""
-
-from __future__ import annotations
-
-from fastapi import APIRouter
-
-ROUTERS: tuple[APIRouter, ...] = ()

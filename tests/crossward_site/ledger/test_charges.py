@@ -1,0 +1,135 @@
+"""What each study took is looked up, not read from the whole ledger; and it is what the lines say."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from sqlalchemy import delete, event, select, update
+
+from crossward.errors import ChainBroken
+from crossward.privacy.budget import Budget, Cost
+from crossward.protocol.constants import Role
+from crossward.protocol.ledger.lines import OpenBody, ReserveBody
+from crossward.protocol.messages import TaskMessage
+from crossward_service.db import book
+from crossward_service.db.engine import read, write
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.places import CsvPlace
+from crossward_site.data.service import Vault
+from crossward_site.ledger.service import verify
+from crossward_site.ledger.tables import charges
+from crossward_site.policy.service import Policy
+from crossward_site.site import Site
+from crossward_site.tasks import service as tasks
+from crossward_site.tasks.steps import advance
+
+
+def reserve(task: str, study: str = "s", dataset: str = "d", nano: int = 1, study_hash: str = "a" * 64) -> ReserveBody:
+    return ReserveBody(task, study, study_hash, dataset, (0, 1), nano, 0, "b" * 64)
+
+
+@pytest.fixture
+def spent(site):
+    """Two datasets, and charges of two studies."""
+    with write(site.engine) as connection:
+        for name in ("d", "e"):
+            site.append(connection, OpenBody(name, 20, "basic", 10**12))
+        for k, body in enumerate(
+            (reserve("1", nano=5), reserve("2", nano=7), reserve("3", "t"), reserve("4", "s", "e"))
+        ):
+            assert site.append(connection, body).sequence == 3 + k
+        site.append(connection, reserve("2", nano=7))  # the same again is charged once
+    return site
+
+
+def test_what_a_study_took_of_a_dataset(spent) -> None:
+    with read(spent.engine) as connection:
+        assert spent.ledger.taken_by(connection, "s", "d") == Cost(12)
+        assert spent.ledger.taken_by(connection, "s", "d", but="2") == Cost(5)
+        assert spent.ledger.taken_by(connection, "s", "e") == Cost(1)
+        assert spent.ledger.taken_by(connection, "nobody", "d") == Cost(0)
+        assert spent.ledger.hashes_of(connection, "t") == {"a" * 64}
+        assert spent.ledger.hashes_of(connection, "nobody") == frozenset()
+    assert verify(spent).sound
+
+
+def test_lines_taken_over_bring_their_charges(spent, tmp_path) -> None:
+    with read(spent.engine) as connection:
+        lines = list(spent.ledger.lines(connection))
+        stored = connection.execute(select(charges).order_by(charges.c.task)).all()
+    other = Site.open(f"sqlite:///{tmp_path}/other.sqlite3", tmp_path / "other")
+    with write(other.engine) as connection:
+        other.ledger.extend(connection, lines[:3])
+        other.ledger.extend(connection, lines)  # those that are there already too
+        assert connection.execute(select(charges).order_by(charges.c.task)).all() == stored
+        other.ledger.verify(connection)
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (delete(charges).where(charges.c.task == "2"), "line 4"),
+        (update(charges).where(charges.c.task == "2").values(nano_epsilon=6), "line 4"),
+        (update(charges).where(charges.c.task == "2").values(study="t"), "line 4"),
+        (update(charges).where(charges.c.task == "3").values(task="5"), "line 5"),
+    ],
+)
+def test_a_charge_that_is_not_the_lines_is_noticed(spent, change, words) -> None:
+    with write(spent.engine) as connection:
+        connection.execute(change)
+    with read(spent.engine) as connection, pytest.raises(ChainBroken, match="charge stored") as broken:
+        spent.ledger.verify(connection)
+    assert f"line {broken.value.line}" == words
+    seen = verify(spent)
+    assert (seen.sound, seen.line) == (False, broken.value.line)
+
+
+def test_a_charge_without_a_line_is_noticed(spent) -> None:
+    with write(spent.engine) as connection:
+        row = dict(connection.execute(select(charges).where(charges.c.task == "1")).mappings().one())
+        connection.execute(charges.insert().values(row | {"task": "none"}))
+    assert "which has no line" in verify(spent).cause
+
+
+class Effort:
+    """Statements that a database was asked, and ledger lines that were read."""
+
+    def __init__(self, site, monkeypatch) -> None:
+        self.statements, self.lines = 0, 0
+        event.listen(site.engine, "before_cursor_execute", self._asked)
+        stored_line = book.stored_line
+
+        def counted(row, number):
+            self.lines += 1
+            return stored_line(row, number)
+
+        monkeypatch.setattr(book, "stored_line", counted)
+
+    def _asked(self, *_: object) -> None:
+        self.statements += 1
+
+
+def test_the_effort_of_an_approval_does_not_grow_with_the_ledger(site, study, tmp_path, monkeypatch) -> None:
+    rows = "".join(f"p{k},{4 + k % 7},{k % 2},no,{int(k % 5 == 0)}\n" for k in range(200))
+    (tmp_path / "table.csv").write_text("pid,glucose,family,smoker,ill\n" + rows)
+    Vault(site).connect("a", CsvPlace(path=str(tmp_path / "table.csv")), DataMap(person="pid"), Budget.of(100))
+    coordinator = SimpleNamespace(identity=SimpleNamespace(role=Role.TARGET, party="here"))
+    with write(site.engine) as connection:
+        Policy(decide="approve", epsilon_per_study=50.0, epsilon_lifetime=50.0).save(connection)
+        site.append(connection, OpenBody("other", 20, "basic", 10**12))
+    efforts, lines = [], 0
+    for length in (10, 1_000):
+        with write(site.engine) as connection:
+            for k in range(lines, length):
+                site.append(connection, reserve(f"t{k}", f"s{k % 7}", "other"))
+            lines = length
+            message = TaskMessage.of(study, id=f"task{length}", kind="train-target", lease_seconds=60)
+            task = tasks.take(site, connection, message)
+        effort = Effort(site, monkeypatch)
+        assert advance(site, coordinator, task).state == "approved"
+        efforts.append((effort.statements, effort.lines))
+        event.remove(site.engine, "before_cursor_execute", effort._asked)
+    assert efforts[0] == efforts[1]
+    assert efforts[0][0] > 0

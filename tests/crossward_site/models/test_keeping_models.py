@@ -1,0 +1,37 @@
+"""Whose model a study id names, and who can open one that was sealed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from crossward.errors import Conflict, Forged
+from crossward.protocol.messages import TaskMessage
+from crossward_service.db.engine import write
+from crossward_site.models import service as models
+from crossward_site.models.service import seal, unseal
+from crossward_site.tasks import service as tasks
+
+
+def test_a_sealed_model_opens_only_here() -> None:
+    sealed = seal(b"a" * 32, {"w": [1.0]})
+    assert unseal(b"a" * 32, sealed) == {"w": [1.0]}
+    with pytest.raises(Forged):
+        unseal(b"b" * 32, sealed)
+    with pytest.raises(Forged):
+        unseal(b"a" * 32, sealed[:-1] + b"x")
+
+
+def test_no_other_studys_model_takes_the_place_of_one(site, study) -> None:
+    other = study.model_copy(update={"title": "Another"})
+    trained = SimpleNamespace(n=0, model=None)
+    with write(site.engine) as connection:
+        one, two = (
+            tasks.take(site, connection, TaskMessage.of(given, id=id, kind="train-target", lease_seconds=10))
+            for id, given in (("one", study), ("two", other))
+        )
+        models.keep(site, connection, one, trained, None)
+        models.keep(site, connection, one, trained, None)
+        with pytest.raises(Conflict, match="another study's model"):
+            models.keep(site, connection, two, trained, None)

@@ -1,0 +1,67 @@
+"""A paid AUC: of what, within which limits, and charged once before a record is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossward.errors import BudgetExceeded, InvalidData, InvalidSetting
+from crossward.privacy import release as releases
+from crossward_site.models import paid_auc
+from crossward_site.models.service import Models
+
+
+def ran(federation, given, **rules):
+    """A study, carried as far as it goes."""
+    main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target", rows=1500)
+    branch.policy(**{"decide": "approve"} | rules)
+    federation.start(given)
+    main.settle()
+    branch.drive()
+    return main, branch
+
+
+def upgrade(monkeypatch) -> None:
+    """From here on the code has another version."""
+    made = releases.Release.describe
+    monkeypatch.setattr(releases.Release, "describe", lambda release: made(release) | {"version": "99.0"})
+
+
+def test_a_boosted_model_has_no_paid_auc(federation, study) -> None:
+    _, branch = ran(federation, study(method="boosted"))
+    with pytest.raises(InvalidSetting, match="nobody paid for"):
+        paid_auc.paid_auc(branch.site, branch.runners[-1].coordinator(), Models(branch.site).of("sugar"), 1.0)
+    assert branch.lines("reserve") == []
+
+
+def test_a_model_made_of_releases_has_one(federation, study) -> None:
+    _, branch = ran(federation, study(method="sourced"))
+    served = Models(branch.site).of("sugar")
+    assert 0 <= paid_auc.paid_auc(branch.site, branch.runners[-1].coordinator(), served, 2.0).auc <= 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"), [({"epsilon_per_study": 3.0}, "3 per study"), ({"epsilon_lifetime": 3.0}, "3 in all")]
+)
+def test_a_paid_auc_keeps_to_the_policy(federation, study, rules, words) -> None:
+    _, branch = ran(federation, study(method="direct"), **rules)
+    served, line = Models(branch.site).of("sugar"), branch.runners[-1].coordinator()
+    with pytest.raises(BudgetExceeded, match=words):
+        paid_auc.paid_auc(branch.site, line, served, 1.5)
+    assert len(branch.lines("reserve")) == 1
+    first = paid_auc.paid_auc(branch.site, line, served, 1.0)
+    assert paid_auc.paid_auc(branch.site, line, served, 1.0) == first
+
+
+def test_a_paid_auc_reads_nothing_before_its_charge_and_is_charged_once(federation, study, monkeypatch) -> None:
+    _, branch = ran(federation, study(method="direct"), epsilon_lifetime=3.0)
+    served, line = Models(branch.site).of("sugar"), branch.runners[-1].coordinator()
+    table = branch.home / "table.csv"
+    good = table.read_text()
+    table.write_text(good.replace(",N,", ",X,", 1))
+    with pytest.raises(InvalidData):
+        paid_auc.paid_auc(branch.site, line, served, 1.0)
+    assert len(branch.lines("reserve")) == 2
+    table.write_text(good)
+    upgrade(monkeypatch)
+    paid_auc.paid_auc(branch.site, line, served, 1.0)
+    assert len(branch.lines("reserve")) == 2

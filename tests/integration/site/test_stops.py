@@ -1,0 +1,63 @@
+"""A stop at the coordinator, and how both sides come to agree again."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import update
+
+from crossward.errors import NotReady
+from crossward_coordinator.tables import parties
+from crossward_service.db.engine import connect, write
+from crossward_site.ledger import service as ledger
+
+
+@pytest.fixture
+def operator(federation):
+    """The coordinator's database, as a fault or an operator's hand changes it."""
+    engine = connect(f"sqlite:///{federation.folder}/coordinator/coordinator.sqlite3")
+
+    def change(**values) -> None:
+        with write(engine) as connection:
+            connection.execute(update(parties).values(**values))
+
+    yield change
+    engine.dispose()
+
+
+@pytest.mark.parametrize("state", ["before", "stored"])
+def test_a_stop_at_the_coordinator_is_reported_and_asked_about_again(federation, operator, state, alone) -> None:
+    main = federation.hospital("main", "target")
+    runner = main.new_runner()
+    runner.work()
+    federation.start(alone())
+    if state == "stored":
+        main.drive_until("stored")
+    operator(state="stopped", cause="for a test", agreed=1.0)
+    for call in (runner.take, runner.work) if state == "stored" else (runner.take,):
+        with pytest.raises(NotReady, match="for a test"):
+            call()
+    assert main.site.stopped == ""
+    federation.call("operator", "POST", "/v1/parties/main/reconcile")
+    main.settle()
+    assert federation.study("sugar")["tasks"][0]["state"] == "done"
+
+
+@pytest.mark.parametrize("steward_first", [True, False])
+def test_each_reconciles_once_in_any_order(federation, operator, steward_first: bool, alone) -> None:
+    main = federation.hospital("main", "target")
+    runner = main.new_runner()
+    runner.work()
+    federation.start(alone())
+    main.site.stop("the ledgers differ, for a test.")
+    operator(state="stopped", cause="for a test", agreed=None if steward_first else 1.0)
+    if steward_first:
+        ledger.reconcile(main.site, runner.coordinator())
+        with pytest.raises(NotReady):
+            runner.take()  # the operator has not yet: no new stop here
+    federation.call("operator", "POST", "/v1/parties/main/reconcile")
+    if not steward_first:
+        with pytest.raises(NotReady):
+            runner.take()
+        ledger.reconcile(main.site, runner.coordinator())
+    main.settle()
+    assert federation.study("sugar")["tasks"][0]["state"] == "done"
