@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
+from crossward_cli.connections import wait_for_file
 from crossward_service.ops.files import secret_of
 
 
 def _secret(context: typer.Context, given: str) -> str:
     """A token as it was given; `site join` often follows the site's very first start, which makes the token."""
     if context.info_name == "join" and given.startswith("@"):
-        from crossward_cli.waiting import wait_for_file
-
         wait_for_file(Path(given[1:]))
     return secret_of(given)
 
@@ -46,6 +45,9 @@ Tokens = Annotated[
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Where the service keeps everything; CROSSWARD_DATA_DIR otherwise.")
 ]
+
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes to use; all cores by default.")]
+Study = Annotated[str, typer.Argument(help="The study's id.")]
 
 LOOPBACK_COORDINATOR = "http://127.0.0.1:8400"
 LOOPBACK_TARGET = "http://127.0.0.1:8402"

@@ -1,124 +1,144 @@
-"""`crossward plan`: simulate, and tell the lead what to expect."""
+"""`crossward plan`: what to expect of a study, before anyone is asked for a record."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import yaml
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from crossward.errors import InvalidSetting, StudyInvalid
-from crossward.planning import EPSILONS, Assumptions, Forecast, Outlook, plan
-from crossward.planning.figure import check_plot, draw
-from crossward.planning.power import AS_WRITTEN, MOST_TARGETS, representative
-from crossward.planning.setting import MOST_RECORDS
-from crossward.privacy.budget import check_epsilon
-from crossward.study import Study
-from crossward_cli.study import read_text
+from crossward_cli.files import read_text
+from crossward_cli.options import Json, Workers
+from crossward_cli.output import print_json, progress_bar, say
+
+if TYPE_CHECKING:
+    from crossward.planning import Forecast, Outlook
+    from crossward.study import Study
 
 BARS = "▁▂▃▄▅▆▇█"
-WIDE = 100
+ROOM_FOR_CURVES = 100
 """A terminal of so many columns has room for curves beside the numbers."""
 
-_COUNTS = "Write {main: 12702, branch-1: 4334}."
+COUNTS_EXAMPLE = "Write {main: 12702, branch-1: 4334}."
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The options of the command."""
+def plan(
+    file: Annotated[Path, typer.Argument(help="A study file (YAML).")],
+    records: Annotated[
+        list[str] | None,
+        typer.Option("--records", help="A party's public record count, main=12702; more with --records again."),
+    ] = None,
+    records_file: Annotated[
+        Path | None, typer.Option("--records-file", help="Counts by party, as YAML or JSON: {main: 12702}.")
+    ] = None,
+    auc: Annotated[float | None, typer.Option(help="Also find the smallest epsilon that reaches this AUC.")] = None,
+    epsilon: Annotated[list[float] | None, typer.Option(help="Epsilons to try, instead of 0.05 to 4.")] = None,
+    nonprivate_auc: Annotated[
+        float, typer.Option(help="Assumed: what a model without noise reaches, as published ones do.")
+    ] = 0.80,
+    positive_rate: Annotated[
+        float | None, typer.Option(help="Assumed: the share of positives; the study's own, or 0.15.")
+    ] = None,
+    shift: Annotated[float, typer.Option(help="Assumed: how far sites' effects lie apart, 0 to 3.")] = 0.3,
+    correlation: Annotated[float, typer.Option(help="Assumed: how far features go together, 0 to 0.8.")] = 0.18,
+    repeats: Annotated[int, typer.Option(min=2, max=1000, help="Simulated worlds.")] = 16,
+    seed: Annotated[int, typer.Option(min=0, help="Which worlds; the same seed gives the same plan.")] = 0,
+    workers: Workers = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw it into this file, PNG or SVG.")] = None,
+    json: Json = False,
+) -> None:
+    """A power analysis: the AUC to expect of each method and epsilon, from the study file and public counts alone."""
+    from crossward.planning import EPSILONS, Assumptions
+    from crossward.planning import plan as forecast
+    from crossward.planning.figure import check_plot, draw
+    from crossward.privacy.budget import check_epsilon
 
-    records: tuple[str, ...]
-    records_file: Path | None
-    auc: float | None
-    epsilons: tuple[float, ...]
-    nonprivate_auc: float
-    positive_rate: float | None
-    shift: float
-    correlation: float
-    repeats: int
-    seed: int
-    workers: int | None
-
-    def counts(self) -> dict[str, int]:
-        """Record counts by party, the options' before the file's."""
-        found: dict[str, int] = {}
-        if self.records_file is not None:
-            try:
-                written = yaml.safe_load(read_text(self.records_file))
-            except yaml.YAMLError:
-                raise InvalidSetting(f"{self.records_file} is neither YAML nor JSON.", _COUNTS) from None
-            if not isinstance(written, dict):
-                raise InvalidSetting(f"{self.records_file} holds no counts.", _COUNTS)
-            found |= {str(party): _whole(party, count) for party, count in written.items()}
-        for text in self.records:
-            party, _, count = text.partition("=")
-            found[party] = _whole(party, int(count) if re.fullmatch("[0-9]{1,20}", count) else count)
-        return found
-
-    def study(self, file: Path) -> Study:
-        """The study with the counts that were given; what is wrong with those is said of where they were given."""
-        counts = self.counts()
-        options = [text.partition("=")[0] for text in self.records]
-        places = {
-            party: f"--records {party}" if party in options else f"{self.records_file}, {party}" for party in counts
-        }
-        places = {f"records.{party}{part}": place for party, place in places.items() for part in ("", ".[key]")}
-        try:
-            return Study.from_yaml(read_text(file), counts)
-        except StudyInvalid as error:
-            problems = [
-                replace(p, line=None, field=places[p.field]) if p.field in places else p for p in error.problems
-            ]
-            raise StudyInvalid(problems) from None
-
-    def assumptions(self, study: Study) -> Assumptions:
-        """What the lead supposes; the study's positive rate where none is given."""
-        rate = self.positive_rate if self.positive_rate is not None else study.label.positive_rate
-        assumed = Assumptions(nonprivate_auc=self.nonprivate_auc, effect_shift=self.shift, correlation=self.correlation)
-        return assumed if rate is None else replace(assumed, positive_rate=rate)
-
-
-def show_plan(file: Path, asked: Asked, plot: Path | None, *, as_json: bool) -> None:
-    """Read the study, simulate, show."""
     check_plot(plot)
-    study = asked.study(file)
+    study = Counts(tuple(records or ()), records_file).study(file)
+    assumed = Assumptions(nonprivate_auc=nonprivate_auc, effect_shift=shift, correlation=correlation)
+    rate = positive_rate if positive_rate is not None else study.label.positive_rate
     with progress_bar() as bar:
-        task = bar.add_task("simulating hospitals", total=asked.repeats)
-        outlook = plan(
+        task = bar.add_task("simulating hospitals", total=repeats)
+        outlook = forecast(
             study,
-            assumed=asked.assumptions(study),
-            epsilons=[check_epsilon(epsilon) for epsilon in asked.epsilons] or EPSILONS,
-            wanted=asked.auc,
-            repeats=asked.repeats,
-            seed=asked.seed,
-            workers=asked.workers or os.cpu_count() or 1,
+            assumed=assumed if rate is None else replace(assumed, positive_rate=rate),
+            epsilons=[check_epsilon(one) for one in epsilon or ()] or EPSILONS,
+            wanted=auc,
+            repeats=repeats,
+            seed=seed,
+            workers=workers or os.cpu_count() or 1,
             progress=lambda done, total: bar.update(task, completed=done),
         )
     if plot is not None:
         draw(outlook, plot)
-    if as_json:
-        print(json.dumps(described(outlook, asked), indent=2))
+    if json:
+        print_json(_described(outlook, repeats=repeats, seed=seed))
         return
-    _show(outlook, asked, plot)
+    _show(outlook, repeats)
+    if plot is not None:
+        say(f"Drawn into {escape(str(plot))}.", wrap=False)
 
 
-def progress_bar() -> Progress:
-    """How far a simulation is."""
-    columns = TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Public record counts by party, from the options and from a file."""
+
+    options: tuple[str, ...]
+    file: Path | None
+
+    def by_party(self) -> dict[str, int]:
+        """The options' counts before the file's."""
+        import yaml
+
+        counts: dict[str, int] = {}
+        if self.file is not None:
+            try:
+                content = yaml.safe_load(read_text(self.file))
+            except yaml.YAMLError:
+                raise InvalidSetting(f"{self.file} is neither YAML nor JSON.", COUNTS_EXAMPLE) from None
+            if not isinstance(content, dict):
+                raise InvalidSetting(f"{self.file} holds no counts.", COUNTS_EXAMPLE)
+            counts |= {str(party): _whole(party, count) for party, count in content.items()}
+        for text in self.options:
+            party, _, count = text.partition("=")
+            counts[party] = _whole(party, int(count) if re.fullmatch("[0-9]{1,20}", count) else count)
+        return counts
+
+    def study(self, file: Path) -> Study:
+        """The study with these counts; what is wrong with those is said of where they were given."""
+        from crossward.study import Study
+
+        counts = self.by_party()
+        options = [text.partition("=")[0] for text in self.options]
+        origins = {party: f"--records {party}" if party in options else f"{self.file}, {party}" for party in counts}
+        fields = {f"records.{party}{part}": name for party, name in origins.items() for part in ("", ".[key]")}
+        try:
+            return Study.from_yaml(read_text(file), counts)
+        except StudyInvalid as error:
+            problems = [
+                replace(p, line=None, field=fields[p.field]) if p.field in fields else p for p in error.problems
+            ]
+            raise StudyInvalid(problems) from None
 
 
-def described(outlook: Outlook, asked: Asked) -> dict[str, Any]:
+def _whole(party: object, count: object) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InvalidSetting(f"The record count of {party} is {count!r}.", "Write --records main=12702.")
+    return count
+
+
+def _described(outlook: Outlook, *, repeats: int, seed: int) -> dict[str, Any]:
     """The plan for machines. Rows are named as those of `crossward bench`."""
+    from crossward.planning.power import representative
+
     frozen, better = outlook.frozen.model_dump(mode="json"), outlook.better
     return {
         "study": outlook.study.id,
@@ -128,8 +148,8 @@ def described(outlook: Outlook, asked: Asked) -> dict[str, Any]:
             "targets": representative(outlook.setting.simulated.targets),
         },
         "assumptions": asdict(outlook.setting.assumed),
-        "repeats": asked.repeats,
-        "seed": asked.seed,
+        "repeats": repeats,
+        "seed": seed,
         "epsilons": outlook.tried,
         "rows": [asdict(row) | {"preset": _preset(row)} for row in outlook.forecasts],
         "recommended": {
@@ -144,21 +164,21 @@ def described(outlook: Outlook, asked: Asked) -> dict[str, Any]:
 
 
 def _preset(row: Forecast) -> str:
+    from crossward.planning.power import AS_WRITTEN
+
     return "study" if row.method == AS_WRITTEN else "default"
 
 
-def _show(outlook: Outlook, asked: Asked, plot: Path | None) -> None:
+def _show(outlook: Outlook, repeats: int) -> None:
     console = Console()
     console.print(_assumed(outlook), highlight=False)
-    console.print(_table(outlook, sparks=console.width >= WIDE))
+    console.print(_table(outlook, sparks=console.width >= ROOM_FOR_CURVES))
     console.print(
-        f"AUC to expect at a target: the mean, and the band that holds nine outcomes of ten, over {asked.repeats} "
+        f"AUC to expect at a target: the mean, and the band that holds nine outcomes of ten, over {repeats} "
         f"simulated worlds.{_left_out(outlook)}\nNo record was touched. {_simulated(outlook)}",
         highlight=False,
     )
     console.print(_advice(outlook), highlight=False)
-    if plot is not None:
-        console.print(f"Drawn into {escape(str(plot))}.", highlight=False, soft_wrap=True)
 
 
 def _assumed(outlook: Outlook) -> str:
@@ -178,6 +198,9 @@ def _assumed(outlook: Outlook) -> str:
 
 def _left_out(outlook: Outlook) -> str:
     """Where the simulation is smaller than the study, and what it does not tell."""
+    from crossward.planning.power import MOST_TARGETS
+    from crossward.planning.setting import MOST_RECORDS
+
     setting, said = outlook.setting, ""
     if len(setting.targets) > MOST_TARGETS:
         said += f" {MOST_TARGETS} of the {len(setting.targets)} targets are simulated."
@@ -195,6 +218,8 @@ def _simulated(outlook: Outlook) -> str:
 
 
 def _table(outlook: Outlook, *, sparks: bool) -> Table:
+    from crossward.planning.power import AS_WRITTEN
+
     epsilons = outlook.tried
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("epsilon", no_wrap=True)
@@ -260,8 +285,3 @@ def _enough(outlook: Outlook) -> str:
     )
     return f"An AUC of {enough.auc:g} is expected from epsilon {at_most}[bold]{enough.expected:.2g}[/]; {sure}."
 
-
-def _whole(party: object, count: object) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InvalidSetting(f"The record count of {party} is {count!r}.", "Write --records main=12702.")
-    return count
