@@ -1,4 +1,4 @@
-"""`crossward simulate` and `crossward audit`, and where the laboratory begins that a hospital's installation leaves out."""
+"""`crossward simulate` and `crossward audit`, and where the laboratory begins, which a hospital's image leaves out."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def simulate(
     json: Json = False,
     branches: Annotated[int, typer.Option(min=1, max=16, help="How many branch hospitals take part.")] = 4,
     repeats: Annotated[int, typer.Option(min=1, max=50, help="Average over this many runs.")] = 3,
-    seed: Annotated[
-        int | None, typer.Option(help="Repeat exactly; the releases are then marked as seeded.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Repeat exactly; the releases are then marked as seeded.")] = None,
 ) -> None:
     """The library alone on simulated hospitals: every method side by side, at a few epsilons."""
     with laboratory():

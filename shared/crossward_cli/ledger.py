@@ -9,7 +9,16 @@ import typer
 
 from crossward.errors import InvalidSetting
 from crossward_cli.connections import at_coordinator, at_site
-from crossward_cli.options import LOOPBACK_COORDINATOR, LOOPBACK_TARGET, Ca, Coordinator, Json, SiteToken, SiteUrl, Token
+from crossward_cli.options import (
+    LOOPBACK_COORDINATOR,
+    LOOPBACK_TARGET,
+    Ca,
+    Coordinator,
+    Json,
+    SiteToken,
+    SiteUrl,
+    Token,
+)
 from crossward_cli.output import print_json, print_table, say, tell
 
 if TYPE_CHECKING:

@@ -284,4 +284,3 @@ def _enough(outlook: Outlook) -> str:
         else f"epsilon {enough.sure:.2g} for nineteen outcomes of twenty"
     )
     return f"An AUC of {enough.auc:g} is expected from epsilon {at_most}[bold]{enough.expected:.2g}[/]; {sure}."
-

@@ -1,7 +1,7 @@
 """Run a service, and keep it well: `crossward coordinator|source|target ...` and `crossward doctor`.
 
-`ServiceCommands` is one kind of service as its operator knows it. The subclasses are all that the command line knows of the
-services' own packages; the commands below are the same for every kind.
+`ServiceCommands` is one kind of service as its operator knows it. Its subclasses are all that the command line knows of
+the services' own packages; the commands below are the same for every kind.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ data = typer.Typer(help="The site's data.", no_args_is_help=True)
 group.add_typer(data, name="data")
 Task = Annotated[str, typer.Argument(help="The task, from `crossward site approvals`.")]
 Party = Annotated[str, typer.Argument(help="The party.")]
+BUDGET_KEYS = ("epsilon", "epsilon_spent", "epsilon_left")
 Dataset = Annotated[str, typer.Argument(help="The dataset.")]
 
 
@@ -42,7 +43,12 @@ def status(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None
     print_table(
         ("dataset", "version", "rows", "epsilon", "spent", "left"),
         (
-            (d["name"], d["version"], f"{d['rows']:,}", *(f"{d[k]:g}" for k in ("epsilon", "epsilon_spent", "epsilon_left")))
+            (
+                d["name"],
+                d["version"],
+                f"{d['rows']:,}",
+                *(f"{d[k]:g}" for k in ("epsilon", "epsilon_spent", "epsilon_left")),
+            )
             for d in state["datasets"]
         ),
     )

@@ -18,8 +18,6 @@ from crossward.privacy.budget import Budget
 from crossward.protocol.ledger.lines import Line, OpenBody
 from crossward.protocol.messages import Receipt, TaskMessage
 from crossward.protocol.messages.receipt import Head as ReceiptHead
-from crossward_cli import steward
-from crossward_cli.groups.site import update_data
 from crossward_service.db.engine import read, write
 from crossward_site import runner as running
 from crossward_site import sync, tasks
@@ -123,7 +121,7 @@ def test_versions_that_change_their_people_bring_no_more_than_a_few_a_second_bud
         vault.add_version("b", add(table(tmp_path, 300, 400, "b.csv"), *range(8, 16)))  # eight others, in their stead
 
 
-def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplog, capsys, monkeypatch) -> None:
+def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplog) -> None:
     caplog.set_level("DEBUG")
     vault, words = Vault(site), "persons_in_two_datasets"
     assert vault.connect("a", table(tmp_path, 0, 100), MAP, BUDGET).report[words] == 0
@@ -133,16 +131,6 @@ def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplo
     add(b, 0)
     made = vault.add_version("b")
     assert made.report[words] == vault.report("a")[words] == 4
-    answer = {"rows": 101, "persons": 101, "epsilon": 3.0, "report": made.report}
-    given = {"epsilon": 3.0, "delta": 0.0, "zcdp": False, "records_per_person": 1, "as_json": False}
-    for report, line in ((made.report, "4 people are in two datasets and have both budgets."), ({words: 0}, "")):
-        client = SimpleNamespace(add_dataset=lambda *_, report=report, **__: answer | {"report": report})
-        steward.add_dataset(client, "b", {}, None, "pid", None, **given)
-        assert "".join(capsys.readouterr().out.splitlines()[1:]) == line
-        client.add_version = lambda _, report=report: {"version": 2, "rows": 101, "report": report}
-        monkeypatch.setattr(steward, "at_site", lambda *_, client=client: contextlib.nullcontext(client))
-        update_data("b", "token")
-        assert "".join(capsys.readouterr().out.splitlines()[1:]) == line
     # What others may see, or be sent, has it nowhere; and nothing of it is logged.
     assert words not in json.dumps(status(site))
     with read(site.engine) as connection:

@@ -15,7 +15,6 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +26,30 @@ Matrix = NDArray[np.float64]
 
 def crossward(features: int, lam: float, epsilon: float, groups: int) -> Any:
     """PLR, or PLR-FS on K neighbouring groups of columns at importance 1/K."""
-    Ball = import_module("crossward.learning.records").Ball
+    from crossward.learning.plr import PLR
+    from crossward.learning.plr_fs import PLRFS, groups_of
+    from crossward.learning.records import Ball
+
     if groups == 1:
-        return import_module("crossward.learning.plr").PLR(Ball(radius=1.0), lam=lam, epsilon=epsilon)
+        return PLR(Ball(radius=1.0), lam=lam, epsilon=epsilon)
     edges = [round(k * features / groups) for k in range(groups + 1)]
     spans = [tuple(range(*edges[k : k + 2])) for k in range(groups)]
     balls = [Ball(radius=(len(span) / features) ** 0.5, q=1 / groups, columns=span) for span in spans]
-    plr_fs = import_module("crossward.learning.plr_fs")
-    return plr_fs.PLRFS(plr_fs.groups_of(balls, lam), epsilon)
+    return PLRFS(groups_of(balls, lam), epsilon)
 
 
 def scikit_learn(n: int, lam: float, solver: str) -> Any:
     """The non-private minimiser of sum_i log(1 + exp(-y_i w.x_i)) + n lam/2 |w|^2, at scikit-learn's own tolerance."""
-    learner = import_module("sklearn.linear_model").LogisticRegression
-    return learner(C=1 / (n * lam), fit_intercept=False, solver=solver)
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=1 / (n * lam), fit_intercept=False, solver=solver)
 
 
 def diffprivlib(n: int, lam: float, epsilon: float) -> Any:
     """The private minimiser of the same sum with its own noise; its C is 1/(n lam) as well."""
-    learner = import_module("diffprivlib.models").LogisticRegression
-    return learner(epsilon=epsilon, data_norm=1.0, C=1 / (n * lam), fit_intercept=False)
+    from diffprivlib.models import LogisticRegression
+
+    return LogisticRegression(epsilon=epsilon, data_norm=1.0, C=1 / (n * lam), fit_intercept=False)
 
 
 def learner_of(method: str, n: int, features: int, lam: float, epsilon: float, groups: int) -> Any:
@@ -79,8 +82,10 @@ def examine(method: str, X: Matrix, y: Matrix, lam: float, epsilon: float, group
 
 def _watch_crossward(run: Callable[[], object]) -> dict[str, Any]:
     """The gradients where our K solves stopped, computed anew and plainly; the noise is known inside a fit only."""
-    plr_fs: Any = import_module("crossward.learning.plr_fs")
-    real, gradients, passes = plr_fs.minimise, [], []
+    from crossward.learning import plr_fs
+
+    module: Any = plr_fs
+    real, gradients, passes = module.minimise, [], []
 
     def watching(records: Any, loss: Any, linear: Matrix, ridge: float, tolerance: float) -> Any:
         solution = real(records, loss, linear, ridge, tolerance)
@@ -89,17 +94,18 @@ def _watch_crossward(run: Callable[[], object]) -> dict[str, Any]:
         passes.append(solution.passes)
         return solution
 
-    plr_fs.minimise = watching
+    module.minimise = watching
     try:
         run()
     finally:
-        plr_fs.minimise = real
+        module.minimise = real
     return {"gradient": max(gradients), "passes": max(passes)}
 
 
 def _watch_diffprivlib(run: Callable[[], object]) -> dict[str, Any]:
     """The gradient its optimiser reports: of its noisy objective, a mean over n records."""
-    logistic_regression: Any = import_module("diffprivlib.models.logistic_regression")
+    from diffprivlib.models import logistic_regression
+
     real, gradients = logistic_regression.optimize.fmin_l_bfgs_b, []
 
     def watching(function: Any, start: Matrix, *rest: Any, **options: Any) -> Any:

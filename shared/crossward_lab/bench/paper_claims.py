@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from crossward_lab.bench.claims.results import (
+from crossward_lab.bench.claims import (
     HELD,
     NOT_HELD,
     Results,
@@ -18,15 +18,15 @@ from crossward_lab.bench.claims.results import (
     show,
     worse,
 )
-from crossward_lab.bench.experiments.base import PAPER
-from crossward_lab.bench.rows import Row
+from crossward_lab.bench.measurements import Measurement
+from crossward_lab.bench.settings import PAPER
 
 ONE_SITE = (("mnist", "0v8"), ("news20", "sci-talk"))
 TRANSFER = (("mnist", "0v8->0v9"), ("brfss", "Washington->16"), ("ruijin", "main->16"))
 MANY = (("mnist", "3v7"), ("covertype", "1v2"))
 
 
-def _least_lambda(row: Row) -> str:
+def _least_lambda(row: Measurement) -> str:
     """The AUC at the smallest lambda that was tried."""
     found = row.by_lambda or {}
     return f"{found[min(found, key=float)]:.3f}".lstrip("0") if found else "-"
@@ -244,6 +244,6 @@ CLAIMS = (
 )
 
 
-def paper_claims(found: list[Row]) -> list[Verdict]:
+def paper_claims(found: list[Measurement]) -> list[Verdict]:
     """Every conclusion of the papers whose rows were measured."""
     return checked(CLAIMS, found)

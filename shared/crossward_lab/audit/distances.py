@@ -1,4 +1,6 @@
-"""Distance audits: DPPSGD, the release step and the solver, each through the code that will run."""
+"""Distance audits, each through the code that will run: DPPSGD, the release step, the solver; and the Gaussian noise of
+AMP, (eps, delta): its two noises apart, each at the share of epsilon and delta it was given.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import math
 
 import numpy as np
 
+from crossward.learning.amp import AMP, Noise
 from crossward.learning.dppsgd import DPPSGD
 from crossward.learning.losses import LOGISTIC, Huber, Loss
 from crossward.learning.plr_fs import PLRFS
@@ -14,10 +17,10 @@ from crossward.learning.solver import minimise
 from crossward.privacy.budget import NonPrivate
 from crossward.privacy.noise import Array
 from crossward.privacy.output import OutputStep
-from crossward_lab.audit.effort import Audit, Effort
-from crossward_lab.audit.measures.distance import exponential_loss, widest
-from crossward_lab.audit.measures.report import MechanismVerdict
+from crossward_lab.audit.closed_forms import exponential_loss, gaussian_epsilon, widest
+from crossward_lab.audit.densities import GaussianLaw, epsilon_at
 from crossward_lab.audit.objective import calibration_of
+from crossward_lab.audit.report import Audit, Effort, MechanismVerdict
 
 EPSILON = 1.0
 
@@ -30,11 +33,11 @@ def dppsgd(kind: type[DPPSGD] = DPPSGD) -> Audit:
 
     def audit(name: str, effort: Effort) -> MechanismVerdict:
         worst, detail = 0.0, ""
-        for loss, n, batch, passes, lam in _settings(effort.full):
+        for loss, n, batch, passes, lam in _dppsgd_settings(effort.full):
             learner = kind(Ball(1.0), lam, EPSILON, passes=passes, batch=batch, loss=loss)
             scale = OutputStep.hiding(learner.sensitivity(n), EPSILON).scale
             for at in {0, n // 2, n - 1}:
-                found = exponential_loss(_distance(learner, n, at, effort), scale)
+                found = exponential_loss(_dppsgd_distance(learner, n, at, effort), scale)
                 if found > worst:
                     worst = found
                     detail = f"n={n}, batch={batch}, passes={passes}, lambda={lam:g}, {loss.name}, record {at + 1}"
@@ -43,7 +46,7 @@ def dppsgd(kind: type[DPPSGD] = DPPSGD) -> Audit:
     return audit
 
 
-def _settings(full: bool) -> list[tuple[Loss, int, int, int, float]]:
+def _dppsgd_settings(full: bool) -> list[tuple[Loss, int, int, int, float]]:
     quick: list[tuple[Loss, int, int, int, float]] = [
         (Huber(0.5), 4, 1, 1, 1.0),
         (Huber(0.5), 6, 2, 2, 0.2),
@@ -57,7 +60,7 @@ def _settings(full: bool) -> list[tuple[Loss, int, int, int, float]]:
     return quick + [(h, n, b, p, lam) for h in losses for n, b in sizes for p in (1, 3) for lam in (0.05, 1.0)]
 
 
-def _distance(learner: DPPSGD, n: int, at: int, effort: Effort) -> float:
+def _dppsgd_distance(learner: DPPSGD, n: int, at: int, effort: Effort) -> float:
     """The largest ||w - w'|| found over two-dimensional data sets that differ in the record visited at place `at`."""
     order = np.arange(n)
 
@@ -131,3 +134,59 @@ def solver(name: str, effort: Effort) -> MechanismVerdict:
         worst = max(worst, float(np.linalg.norm(rough - fine)) * ridge / (tolerance * (1 + 1e-5)))
     assert math.isfinite(worst)
     return MechanismVerdict.of(name, EPSILON, worst, "distance", f"{effort.runs(150)} problems")
+
+
+AMP_EPSILON, AMP_DELTA = 2.0, 1e-2
+AMP_OUTPUT_DELTA = 2e-6
+
+
+def _amp_noise(learner: AMP, n: int) -> Noise:
+    noise = learner.noise(n)
+    assert noise is not None
+    return noise
+
+
+def amp_objective(name: str, effort: Effort) -> MechanismVerdict:
+    """The minimiser with Gaussian noise in the objective: the smallest epsilon at delta_1, searched over neighbours."""
+    worst, detail = 0.0, ""
+    losses: tuple[Loss, ...] = (LOGISTIC, Huber(0.5))
+    for loss in losses:
+        for n, dimension, points in ((1, 1, 2001), (2, 1, 2001), (2, 2, 181)):
+            found = _amp_worst_epsilon(loss, n, dimension, points, effort)
+            if found > worst:
+                worst, detail = found, f"n={n}, d={dimension}, {loss.name}"
+    learner = AMP(Ball(1.0), AMP_EPSILON, AMP_DELTA)
+    claimed = AMP_EPSILON * (1 - learner.output_share)
+    return MechanismVerdict.of(name, claimed, worst, "exact", detail, delta=AMP_DELTA * (1 - learner.output_share))
+
+
+def _amp_worst_epsilon(loss: Loss, n: int, dimension: int, points: int, effort: Effort) -> float:
+    learner = AMP(Ball(1.0), AMP_EPSILON, AMP_DELTA, loss=loss)
+    noise = _amp_noise(learner, n)
+    law = GaussianLaw(loss, noise.sigma_objective, noise.ridge, dimension)
+    delta = AMP_DELTA * (1 - learner.output_share)
+
+    def epsilon(flat: Array) -> float:
+        Z = learner.ball.place(flat.reshape(n + 1, dimension))
+        return epsilon_at(law, Z[:-1], Z[1:], delta, points)
+
+    seeds = effort.generator.normal(size=(4, n + 1, dimension))
+    seeds[:, -1] = -seeds[:, 0]
+    rounds = (400 if effort.full else 30) // dimension**3
+    return widest(epsilon, 3 * seeds.reshape(4, -1), effort.generator, rounds=rounds)[0]
+
+
+def amp_output(errors: int = 2) -> Audit:
+    """The noise on the output against two solvers' errors. The mutant's noise allows for one of them only."""
+
+    def audit(name: str, effort: Effort) -> MechanismVerdict:
+        del effort  # nothing is drawn or searched: the distance is known and the delta exact
+        n, share = 3, 0.5
+        learner = AMP(Ball(1.0), AMP_EPSILON, AMP_OUTPUT_DELTA, output_share=share)
+        noise = _amp_noise(learner, n)
+        distance = 2 * learner.tolerance / noise.ridge
+        found = gaussian_epsilon(distance, noise.sigma_output * errors / 2, share * AMP_OUTPUT_DELTA)
+        detail = f"solvers {distance:.3g} apart, sigma {noise.sigma_output * errors / 2:.3g}"
+        return MechanismVerdict.of(name, share * AMP_EPSILON, found, "distance", detail, delta=share * AMP_OUTPUT_DELTA)
+
+    return audit

@@ -3,6 +3,9 @@
 Two methods at the same place of a table are compared by Wilcoxon's signed-rank test over repeats (they share splits),
 each with the best of that place, corrected by Holm's method; `comparable` is not worse at 5 %. The papers use t-tests;
 but noise now and then turns a model around, and a single AUC near 0 among nine near 1 would hide any difference.
+
+
+The papers' own figures (mean and deviation of the test AUC), as printed in their tables.
 """
 
 from __future__ import annotations
@@ -16,9 +19,85 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from crossward_lab.bench.engine import Benchmark, Measured
-from crossward_lab.bench.experiments.base import Option, Outcome, Setting
-from crossward_lab.bench.published import published
+from crossward_lab.bench.engine import Benchmark, MeasuredSetting
+from crossward_lab.bench.settings import Option, Outcome, Setting
+
+Figure = tuple[float, float]
+
+_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def _by_epsilon(table: dict[str, str]) -> dict[tuple[str, float], Figure]:
+    found = {}
+    for method, cells in table.items():
+        numbers = [float(number) for number in cells.split()]
+        for epsilon, mean, deviation in zip(_EPSILONS, numbers[::2], numbers[1::2], strict=True):
+            found[method, epsilon] = (mean, deviation)
+    return found
+
+
+MNIST_TRANSFER = _by_epsilon(  # 002 Table 1
+    {
+        "PST-H (W)": ".9007 .0391 .9500 .0204 .9825 .0051 .9895 .0019 .9921 .0017",
+        "PST-H (U)": ".7687 .0998 .8459 .0701 .9361 .0214 .9761 .0095 .9964 .0004",
+        "SimComb": ".7005 .0613 .8088 .0812 .9642 .0073 .9906 .0018 .9943 .0009",
+        "SourceD": ".6527 .0927 .7510 .0854 .8806 .0431 .9401 .0180 .9523 .0088",
+        "Direct": ".6467 .0787 .6978 .0651 .8657 .0429 .9632 .0117 .9877 .0039",
+    }
+)
+
+RUIJIN_FIRST = _by_epsilon(  # 002 Table 2: centre 3, the first branch
+    {
+        "PST-H (W)": ".7108 .0611 .7469 .0319 .7649 .0255 .7581 .0392 .7564 .0362",
+        "PST-H (U)": ".6235 .0732 .6778 .0495 .7107 .0474 .7372 .0337 .7226 .0397",
+        "SimComb": ".5570 .1134 .6023 .0854 .6255 .0763 .6416 .0706 .7386 .0311",
+        "SourceD": ".6067 .0678 .6298 .0420 .6546 .0330 .6489 .0462 .7349 .0320",
+        "Direct": ".5112 .0733 .5476 .0882 .6216 .0815 .6649 .0552 .7231 .0381",
+    }
+)
+
+_BRANCHES = {  # 002 Table 4 = 000 Table 2, epsilon 1, branches 1 to 16 (centres 3 to 18)
+    "PST-H (W)": ".7469 .7360 .7395 .7143 .7664 .7072 .7205 .7529 .7010 .6983 .7357 .7384 .7459 .6614 .6968 .6039",
+    "PST-H (U)": ".6778 .7237 .6517 .7081 .6529 .6627 .6817 .6916 .6346 .6437 .6350 .6452 .7177 .6435 .6470 .5667",
+    "SimComb": ".6023 .6080 .5279 .5632 .5776 .6012 .5804 .5827 .5468 .5167 .5652 .5469 .5917 .6152 .5583 .5239",
+    "SourceD": ".6298 .6151 .5270 .5743 .5592 .6017 .5757 .5362 .5465 .5351 .5625 .5463 .5554 .6068 .5515 .5274",
+    "Direct": ".5476 .6203 .6355 .5788 .5327 .6132 .5609 .5842 .5151 .5546 .5531 .5203 .6193 .5634 .5578 .5169",
+}
+_BRANCH_DEVIATIONS = {
+    "PST-H (W)": ".0321 .0317 .0400 .0397 .0388 .0169 .0464 .0417 .0233 .0361 .0462 .0451 .0520 .0942 .0233 .0124",
+    "PST-H (U)": ".0495 .0373 .1026 .0329 .0697 .0365 .0336 .0444 .0267 .0499 .0536 .0610 .0647 .0439 .0619 .0362",
+    "SimComb": ".0853 .0782 .0623 .0670 .0750 .0307 .0708 .0566 .0665 .0747 .0587 .0893 .0806 .0708 .0652 .0269",
+    "SourceD": ".0420 .0661 .0565 .0631 .0690 .0308 .0769 .0768 .0476 .0585 .0582 .0712 .0830 .0916 .0620 .0246",
+    "Direct": ".0882 .0556 .0458 .0749 .0575 .0350 .0764 .0450 .0652 .0608 .0659 .0889 .0701 .0259 .0602 .0527",
+}
+RUIJIN_BRANCHES: dict[tuple[str, int], Figure] = {
+    (method, branch): (float(mean), float(deviation))
+    for method in _BRANCHES
+    for branch, (mean, deviation) in enumerate(
+        zip(_BRANCHES[method].split(), _BRANCH_DEVIATIONS[method].split(), strict=True), start=1
+    )
+}
+
+
+def published(
+    dataset: str, setting: str, method: str, epsilon: float | None, site: str | None
+) -> tuple[float | None, float | None]:
+    """What a paper prints for this row: mean and deviation, or nothing."""
+    nothing = (None, None)
+    if epsilon is None:
+        return nothing
+    if (dataset, setting) == ("mnist", "0v8->0v9"):
+        return MNIST_TRANSFER.get((method, epsilon), nothing)
+    if (dataset, setting) == ("ruijin", "main->16"):
+        if site == "Branch 1" and (method, epsilon) in RUIJIN_FIRST:
+            return RUIJIN_FIRST[method, epsilon]
+        if epsilon == 1.0 and site is not None:
+            return RUIJIN_BRANCHES.get((method, int(site.removeprefix("Branch "))), nothing)
+        if epsilon == 1.0 and method in _BRANCHES:
+            means = [float(mean) for mean in _BRANCHES[method].split()]
+            return sum(means) / len(means), None
+    return nothing
+
 
 LEVEL = 0.05
 OF_THE_MEAN = ("aucs", "by_lambda", "tuning", "preprocessing", "paper")
@@ -28,7 +107,7 @@ TUNED = "lambda: best of {} in hindsight, not paid for"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Measurement:
     """One method at one place of a table: what `--json` prints."""
 
     dataset: str
@@ -62,7 +141,7 @@ class Row:
         return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
 
 
-def rows(benchmark: Benchmark) -> list[Row]:
+def measurements(benchmark: Benchmark) -> list[Measurement]:
     """Every row of a benchmark."""
     return [row for measured in benchmark.measured for row in _tested(list(_of_setting(measured)))]
 
@@ -74,7 +153,7 @@ Trial = tuple[str, str, float | None, tuple[tuple[str, Option], ...]]
 """preset, method, epsilon, and the options without lambda."""
 
 
-def _of_setting(measured: Measured) -> Iterable[Row]:
+def _of_setting(measured: MeasuredSetting) -> Iterable[Measurement]:
     setting = measured.setting
     trials: dict[Trial, dict[float, list[tuple[int, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for run, outcome in measured.outcomes:
@@ -89,7 +168,9 @@ def _of_setting(measured: Measured) -> Iterable[Row]:
         yield from _of_trial(setting, trial, outcomes, {} if math.isnan(best) else means)
 
 
-def _of_trial(setting: Setting, trial: Trial, outcomes: list[Outcome], by_lambda: dict[float, float]) -> Iterable[Row]:
+def _of_trial(
+    setting: Setting, trial: Trial, outcomes: list[Outcome], by_lambda: dict[float, float]
+) -> Iterable[Measurement]:
     """The row of a trial's result, and one for each of its parts."""
     preset, method, epsilon, options = trial
     parts: list[str | None] = [part for part in outcomes[0] if part and len(outcomes[0]) > 1]
@@ -101,7 +182,7 @@ def _of_trial(setting: Setting, trial: Trial, outcomes: list[Outcome], by_lambda
         site, combiner = (part, None) if setting.parts != "combiner" else (None, part)
         mean, deviation = published(setting.dataset, setting.name, method, epsilon, site)
         listed = ", ".join(f"{lam:g}" for lam in by_lambda)
-        yield Row(
+        yield Measurement(
             dataset=setting.dataset,
             setting=setting.name,
             method=method,
@@ -138,9 +219,9 @@ def _mean(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))
 
 
-def _tested(found: list[Row]) -> Iterable[Row]:
+def _tested(found: list[Measurement]) -> Iterable[Measurement]:
     """Rows with what a test says about them beside the best row of the same place."""
-    places: dict[object, list[Row]] = defaultdict(list)
+    places: dict[object, list[Measurement]] = defaultdict(list)
     for row in found:
         places[row.setting, row.epsilon, row.site, row.combiner, tuple(row.options.items())].append(row)
     for together in places.values():

@@ -1,17 +1,10 @@
-"""Figures like the papers', as PNG and SVG. matplotlib is only needed here, and is optional.
-
-style.py     colours, fonts, labels at the ends of lines
-lines.py     what varies across, a panel per preset (000 Figures 1, 2; 002 Figures 3, 4; 004 Figure 3)
-points.py    combiners (000 Figure 3) and single sites (002 Table 4)
-budget.py    what a smaller budget costs, on all data in one picture
-"""
+"""Which figures there are: like the papers', as PNG and SVG. `drawing` draws them with matplotlib, if it is there."""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
-from crossward_lab.bench.rows import Row
+from crossward_lab.bench.measurements import Measurement
 
 
 class NoPlotsError(Exception):
@@ -20,17 +13,22 @@ class NoPlotsError(Exception):
 
 def require_matplotlib() -> None:
     """Refuse in one line, not with a traceback."""
-    if importlib.util.find_spec("matplotlib") is None:
+    try:
+        import matplotlib  # noqa: F401, PLC0415 - whether it is there is the question
+    except ModuleNotFoundError:
         raise NoPlotsError(
             "matplotlib is not installed; `pip install -r requirements/plots.txt` or `make results` does."
-        )
+        ) from None
 
 
-def draw_all(found: list[Row], folder: Path) -> list[Path]:
+def draw_all(found: list[Measurement], folder: Path) -> list[Path]:
     """The figures of every setting in the rows; the PNGs written, each with an SVG beside it."""
     require_matplotlib()
-    from crossward_lab.bench.figures.lines import draw_setting  # noqa: PLC0415
-    from crossward_lab.bench.figures.points import draw_combiners, draw_sites  # noqa: PLC0415
+    from crossward_lab.bench.drawing import (  # noqa: PLC0415
+        draw_combiners,
+        draw_setting,
+        draw_sites,
+    )
     from crossward_lab.bench.tables import varied  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
