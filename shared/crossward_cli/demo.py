@@ -5,7 +5,7 @@ The services are processes of this machine, or run already, as containers do (`d
 
 from __future__ import annotations
 
-import json
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -13,28 +13,54 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from crossward.client import Client, SiteClient
 from crossward.errors import Conflict, InvalidSetting
-from crossward_lab.demo.federation import LocalFederation
-from crossward_lab.demo.owner import SimulatedOwner
-from crossward_lab.demo.people import BUDGET, Desk, People
-from crossward_lab.demo.records import branch, first_record, simulated, write_csv, writing
-from crossward_lab.demo.story import ALONE, TOGETHER, Row, Story, check, run
-from crossward_lab.simulate.hospitals import Federation
+from crossward_cli.connections import at_coordinator, at_site
+from crossward_cli.files import writing
+from crossward_cli.lab import laboratory
+from crossward_cli.options import LOOPBACK_COORDINATOR, Ca, Coordinator, Json
+from crossward_cli.output import print_json, say, tell
 from crossward_service.ops.files import secret_of
 
-NAMES = {ALONE: "study 1: each branch alone", TOGETHER: "study 2: with the main hospital"}
+if TYPE_CHECKING:
+    from crossward_lab.demo.federation import LocalFederation
+    from crossward_lab.demo.people import People
+    from crossward_lab.demo.story import BranchResult, Story
+
+group = typer.Typer(
+    help="A coordinator and hospitals as real services: a study from file to predictions.",
+    invoke_without_command=True,
+)
+Method = Annotated[str, typer.Option(help="How branches learn from the main hospital: auto, simcomb or pst-h.")]
+Epsilon = Annotated[float, typer.Option(help="What each study costs each patient.")]
+Seed = Annotated[int, typer.Option(help="Which hospitals are simulated; the noise is always fresh.")]
+SECONDS_ASLEEP = 3600.0
 
 
-def show_demo(
-    *, branches: int, method: str, epsilon: float, seed: int, folder: Path | None, keep: bool, as_json: bool
+@group.callback()
+def demo(
+    context: typer.Context,
+    json: Json = False,
+    branches: Annotated[int, typer.Option(min=1, max=16, help="How many branch hospitals take part.")] = 4,
+    everyone: Annotated[bool, typer.Option("--all", help="All 16 branches.")] = False,
+    method: Method = "auto",
+    epsilon: Epsilon = 0.03,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, typer.Option("--dir", help="Keep everything in this folder.")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the services running until Ctrl-C.")] = False,
 ) -> None:
-    """Start the federation, run the studies, show what came of it."""
+    """A coordinator and hospitals as real services on this machine: a study from file to predictions."""
+    if context.invoked_subcommand is not None:
+        return
+    with laboratory():
+        from crossward_lab.demo.story import check
+
     began = time.monotonic()
     check(method, epsilon)
     with ExitStack() as stack:
@@ -46,11 +72,11 @@ def show_demo(
             if (home / "coordinator").exists():
                 raise Conflict(f"{home} holds a demonstration already.", "Choose another folder, or remove this one.")
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        federation, story = _play(stack, home, branches, method, epsilon, seed)
+        federation, story = _play(stack, home, 16 if everyone else branches, method, epsilon, seed)
         seconds = time.monotonic() - began
         where = f"{home}/*/*.sqlite3" if keep or folder else "a temporary folder, gone now (--keep or --dir leaves it)"
-        if as_json:
-            print(json.dumps(_described(story, method, epsilon, seconds) | {"folder": str(home)}, indent=2))
+        if json:
+            print_json(_described(story, method, epsilon, seconds) | {"folder": str(home)})
         else:
             _show(story, method, epsilon, seconds, where)
         if keep:
@@ -60,6 +86,12 @@ def show_demo(
 def _play(
     stack: ExitStack, home: Path, branches: int, method: str, epsilon: float, seed: int
 ) -> tuple[LocalFederation, Story]:
+    """Start the federation and run the studies."""
+    from crossward_lab.demo.federation import LocalFederation, SimulatedOwner
+    from crossward_lab.demo.records import first_record
+    from crossward_lab.demo.story import STUDY_TITLES, run
+    from crossward_lab.simulate.hospitals import Federation
+
     columns = TextColumn("{task.description:48}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         setting_up = progress.add_task("simulating hospitals", total=None)
@@ -68,7 +100,7 @@ def _play(
             LocalFederation(home, hospitals, lambda text: progress.update(setting_up, description=text))
         )
         progress.update(setting_up, description="federation ready", total=1.0, completed=1.0)
-        bars: dict[str, TaskID] = {study: progress.add_task(name, total=1.0) for study, name in NAMES.items()}
+        bars: dict[str, TaskID] = {id: progress.add_task(title, total=1.0) for id, title in STUDY_TITLES.items()}
         story = run(
             federation.people,
             method,
@@ -80,42 +112,57 @@ def _play(
     return federation, story
 
 
-def write_records(hospital: str, file: Path, seed: int) -> None:
-    """The records of one simulated hospital; a file that is there stays, as a hospital's records do."""
+@group.command()
+def records(
+    hospital: Annotated[str, typer.Argument(help="main, or branch-1 to branch-16.")],
+    file: Annotated[Path, typer.Argument(help="The CSV to write; one that is there stays.")],
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Write the records of one simulated hospital. None of the patients is real."""
+    with laboratory():
+        from crossward_lab.demo.records import simulated, write_csv
+
     if file.exists():
-        print(f"{file} is there and stays.")
+        tell({"file": str(file), "new": False}, f"{file} is there and stays.", as_json=json)
         return
-    made = simulated(hospital, seed)
+    patients = simulated(hospital, seed)
     fresh = file.with_name(f".{file.name}.new")
     with writing(file):
-        write_csv(made, fresh)
+        write_csv(patients, fresh)
         fresh.replace(file)
-    print(f"{file}: {len(made.labels):,} simulated patients of {hospital}.")
+    count = len(patients.labels)
+    text = f"{file}: {count:,} simulated patients of {hospital}."
+    tell({"file": str(file), "new": True, "records": count}, text, as_json=json)
 
 
-def play_study(
-    sites: Sequence[str],
-    *,
-    coordinator: str,
-    tokens: Path,
-    records: Path,
-    ca: Path | None,
-    method: str,
-    epsilon: float,
-    seed: int,
-    as_json: bool,
+@group.command()
+def study(
+    sites: Annotated[list[str], typer.Argument(help="NAME=ADDRESS of each hospital's service; main is the source.")],
+    tokens: Annotated[Path, typer.Option(help="The tokens: coordinator/operator, lead, auditor; NAME/steward.")],
+    records: Annotated[Path, typer.Option(help="The hospital's records, as its own service sees them.")],
+    coordinator: Coordinator = LOOPBACK_COORDINATOR,
+    ca: Ca = None,
+    method: Method = "auto",
+    epsilon: Epsilon = 0.03,
+    seed: Seed = 0,
+    json: Json = False,
 ) -> None:
-    """Bring a federation that runs already together, run the studies, show what came of it."""
+    """Invite, join, connect and run the demonstration's studies where the services run already; prints the table."""
+    with laboratory():
+        from crossward_lab.demo.records import branch, first_record, simulated
+        from crossward_lab.demo.story import check, run
+
     began = time.monotonic()
     check(method, epsilon)
-    say = Lines()
+    steps = Steps(as_json=json)
     with ExitStack() as stack:
         people = _people(stack, sites, coordinator, tokens, records, ca)
-        people.gather(say)
-        story = run(people, method, epsilon, first_record(simulated(branch(1), seed)), say.progress)
+        people.gather(steps)
+        story = run(people, method, epsilon, first_record(simulated(branch(1), seed)), steps.progress)
     seconds = time.monotonic() - began
-    if as_json:
-        print(json.dumps(_described(story, method, epsilon, seconds), indent=2))
+    if json:
+        print_json(_described(story, method, epsilon, seconds))
     else:
         _show(story, method, epsilon, seconds, "each service's own database")
 
@@ -124,8 +171,10 @@ def _people(
     stack: ExitStack, sites: Sequence[str], coordinator: str, tokens: Path, records: Path, ca: Path | None
 ) -> People:
     """The people of a federation whose tokens lie in files: coordinator/ROLE, SITE/steward."""
+    from crossward_lab.demo.people import Desk, People
+
     roles = {
-        role: stack.enter_context(Client(coordinator, secret_of(f"@{tokens / 'coordinator' / role}"), ca=ca))
+        role: stack.enter_context(at_coordinator(coordinator, secret_of(f"@{tokens / 'coordinator' / role}"), ca))
         for role in ("operator", "lead", "auditor")
     }
     desks = []
@@ -133,33 +182,36 @@ def _people(
         name, equals, url = site.partition("=")
         if not equals:
             raise InvalidSetting(f"{site!r} is not NAME=ADDRESS.", "Write branch-1=https://branch-1:8400.")
-        steward = stack.enter_context(SiteClient(url, secret_of(f"@{tokens / name / 'steward'}"), ca=ca))
+        steward = stack.enter_context(at_site(url, secret_of(f"@{tokens / name / 'steward'}"), ca))
         desks.append(Desk(name, steward, records))
     return People(coordinator, **roles, desks=desks)
 
 
-class Lines:
-    """Progress where there is no terminal: a line for each step, and for each quarter of a study."""
+class Steps:
+    """Progress where there is no terminal: a text for each step, and for each quarter of a study."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_json: bool) -> None:
+        self._output = sys.stderr if as_json else sys.stdout
         self._quarters: dict[str, int] = {}
 
     def __call__(self, text: str) -> None:
         """Say what is done now."""
-        print(text, flush=True)
+        print(text, file=self._output, flush=True)
 
     def progress(self, study: str, done: float) -> None:
         """Say how far a study is."""
+        from crossward_lab.demo.story import STUDY_TITLES
+
         quarter = int(4 * done)
         if quarter > self._quarters.get(study, 0):
             self._quarters[study] = quarter
-            self(f"{NAMES[study]}: {quarter / 4:.0%}")
+            self(f"{STUDY_TITLES[study]}: {quarter / 4:.0%}")
 
 
 def _described(story: Story, method: str, epsilon: float, seconds: float) -> dict[str, object]:
     return {
-        "targets": [asdict(row) for row in story.targets],
-        "source": story.source,
+        "targets": [asdict(branch) for branch in story.targets],
+        "source": asdict(story.source),
         "method": method,
         "epsilon": epsilon,
         "ledgers_agree": story.ledgers_agree,
@@ -168,51 +220,50 @@ def _described(story: Story, method: str, epsilon: float, seconds: float) -> dic
 
 
 def _show(story: Story, method: str, epsilon: float, seconds: float, where: str) -> None:
-    console = Console()
-    table = Table(
-        title=f"AUC of each branch alone, and with transfer from the main hospital ({method}, eps {epsilon:g})"
-    )
-    table.title_justify = "left"
+    from crossward_lab.demo.people import BUDGET
+
+    title = f"AUC of each branch alone, and with transfer from the main hospital ({method}, eps {epsilon:g})"
+    table = Table(title=title, title_justify="left")
     with_twin = story.targets[0].auc_nonprivate is not None
     table.add_column("hospital")
     for heading in ("records", "alone", "transfer", *(["no noise"] if with_twin else []), "eps spent", "eps left"):
         table.add_column(heading, justify="right")
-    for row in story.targets:
-        table.add_row(row.name, f"{row.records:,}", *_aucs([row]), f"{row.epsilon_spent:g}", f"{row.epsilon_left:g}")
+    for branch in story.targets:
+        spent = f"{branch.epsilon_spent:g}", f"{branch.epsilon_left:g}"
+        table.add_row(branch.name, f"{branch.records:,}", *_aucs([branch]), *spent)
     source = story.source
-    spent = (f"{source['epsilon_spent']:g}", f"{source['epsilon_left']:g}")
+    spent = f"{source.epsilon_spent:g}", f"{source.epsilon_left:g}"
     table.add_section()
     table.add_row("mean", "", *_aucs(story.targets), "", "")
-    table.add_row("main", f"{source['records']:,}", "", "", *([""] if with_twin else []), *spent)
-    console.print(table)
+    table.add_row("main", f"{source.records:,}", "", "", *([""] if with_twin else []), *spent)
+    Console().print(table)
     one = story.prediction["predictions"][0]
     agree = "[green]agree, line by line[/]" if story.ledgers_agree else "[bold red]DISAGREE[/]"
-    console.print(
+    say(
         f"AUC on each branch's holdout, which no study trained on. main is the source: its records helped everyone.\n"
         f"A patient of {story.targets[0].name}: probability {one['probability']:.2f}, from its own service.\n"
         f"Both sides' ledgers {agree}; every hospital began with eps {BUDGET:g}.\n"
         f"They lie in {where}.\n"
-        f"No record left its hospital: {len(story.targets) + 2} services over HTTP, {seconds:.0f} s.",
-        highlight=False,
+        f"No record left its hospital: {len(story.targets) + 2} services over HTTP, {seconds:.0f} s."
     )
 
 
-def _aucs(rows: Sequence[Row]) -> list[str]:
+def _aucs(branches: Sequence[BranchResult]) -> list[str]:
     """The mean of each AUC that is known."""
-    columns = zip(*((row.auc_direct, row.auc_transfer, row.auc_nonprivate) for row in rows), strict=True)
+    columns = zip(*((one.auc_direct, one.auc_transfer, one.auc_nonprivate) for one in branches), strict=True)
     return [f"{fmean(known):.3f}" for column in columns if (known := [auc for auc in column if auc is not None])]
 
 
 def _wait(federation: LocalFederation) -> None:
-    console = Console()
-    console.print("\nLeft running. Ctrl-C ends it.", highlight=False)
-    console.print(f"  coordinator {federation.coordinator.url}", highlight=False, soft_wrap=True)
+    """Leave the services running until whoever looks at them has seen enough."""
+    say("\nLeft running. Ctrl-C ends it.")
+    say(f"  coordinator {federation.coordinator.url}", wrap=False)
     for role, token in federation.tokens.items():
-        console.print(f"    {role:9} {token}", highlight=False, soft_wrap=True)
+        say(f"    {role:9} {token}", wrap=False)
     for site in federation.sites:
-        console.print(f"  {site.name:11} {site.service.url}  {site.token}", highlight=False, soft_wrap=True)
+        say(f"  {site.name:11} {site.service.url}  {site.token}", wrap=False)
     try:
         while True:
-            time.sleep(3600)
+            time.sleep(SECONDS_ASLEEP)
     except KeyboardInterrupt:
-        console.print("ending ...", highlight=False)
+        say("ending ...")

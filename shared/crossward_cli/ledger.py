@@ -1,34 +1,90 @@
-"""`crossward ledger show` and `verify`, from an exported ledger: anyone can check one offline."""
+"""`crossward ledger`: export a ledger, and read and verify an exported one offline, as anyone can."""
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
 from crossward.errors import InvalidSetting
-from crossward.privacy.budget import NANO
-from crossward.protocol.ledger.export import read_file, verify_file
-from crossward.protocol.ledger.lines import Head, Line, OpenBody, ReserveBody
+from crossward_cli.connections import at_coordinator, at_site
+from crossward_cli.options import (
+    LOOPBACK_COORDINATOR,
+    LOOPBACK_TARGET,
+    Ca,
+    Coordinator,
+    Json,
+    SiteToken,
+    SiteUrl,
+    Token,
+)
+from crossward_cli.output import print_json, print_table, say, tell
+
+if TYPE_CHECKING:
+    from crossward.protocol.ledger.lines import Head, Line
+
+group = typer.Typer(help="Ledgers: export, read, and verify them offline.", no_args_is_help=True)
+File = Annotated[Path, typer.Argument(help="An exported ledger.")]
+NewFile = Annotated[Path, typer.Argument(help="Where to write it.")]
 
 
-def show_lines(path: Path, *, as_json: bool) -> None:
-    """Every line of an export."""
-    lines = list(read_file(path))
-    if as_json:
-        print(json.dumps([line.to_dict() for line in lines], indent=2))
+@group.command("export")
+def export(
+    file: NewFile, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
+) -> None:
+    """Write your site's ledger to a file that anyone can verify."""
+    with at_site(site, site_token, ca) as client:
+        _write(client.ledger(), file, as_json=json)
+
+
+@group.command("mirror")
+def mirror(
+    party: Annotated[str, typer.Argument(help="Whose ledger.")],
+    file: NewFile,
+    token: Token,
+    coordinator: Coordinator = LOOPBACK_COORDINATOR,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Write the coordinator's mirror of a party's ledger to a file that anyone can verify (auditor)."""
+    with at_coordinator(coordinator, token, ca) as client:
+        _write(client.ledger(party), file, as_json=json)
+
+
+def _write(lines: list[Line], file: Path, *, as_json: bool) -> None:
+    from crossward.protocol.ledger.export import export_file
+
+    head = export_file(lines, file)
+    value = {"lines": head.sequence, "head": head.hash}
+    tell(value, f"{file}: {head.sequence} lines, head {head.sequence}:{head.hash}", as_json=as_json)
+
+
+@group.command("show")
+def show(file: File, json: Json = False) -> None:
+    """Every line of an exported ledger."""
+    from crossward.protocol.ledger.export import read_file
+    from crossward.protocol.times import moment
+
+    lines = list(read_file(file))
+    if json:
+        print_json([line.to_dict() for line in lines])
         return
-    table = Table("line", "when (UTC)", "kind", "what", "epsilon", "hash")
-    for line in lines:
-        when = datetime.fromtimestamp(line.time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        table.add_row(str(line.sequence), when, line.kind, *_what(line), line.hash[:8])
-    Console().print(table)
+    times = [moment(line.time / 1000).strftime("%Y-%m-%d %H:%M:%S") for line in lines]
+    print_table(
+        ("line", "when (UTC)", "kind", "what", "epsilon", "hash"),
+        (
+            (line.sequence, time, line.kind, *_content(line), line.hash[:8])
+            for line, time in zip(lines, times, strict=True)
+        ),
+    )
 
 
-def _what(line: Line) -> tuple[str, str]:
+def _content(line: Line) -> tuple[str, str]:
+    """What a line says, and the epsilon in it."""
+    from crossward.privacy.budget import NANO
+    from crossward.protocol.ledger.lines import OpenBody, ReserveBody
+
     body = line.body
     if isinstance(body, OpenBody):
         return f"{body.dataset}: {body.cells} cells, {body.filter}", f"{body.nano_epsilon / 10**NANO:g}"
@@ -37,23 +93,31 @@ def _what(line: Line) -> tuple[str, str]:
     return f"{body.digest[:12]}... of the task reserved before", ""
 
 
+@group.command("verify")
+def verify(
+    file: File,
+    head: Annotated[str | None, typer.Option(help="The head it must end at, NUMBER:HASH, from a receipt.")] = None,
+    json: Json = False,
+) -> None:
+    """Verify an exported ledger offline: every hash, rule and balance; names the first line that is wrong."""
+    from crossward.privacy.budget import NANO
+    from crossward.protocol.ledger.export import verify_file
+
+    verified = verify_file(file, None if head is None else _head(head))
+    end = verified.head
+    spent = {name: balance.spend.nano_epsilon / 10**NANO for name, balance in verified.state.balances.items()}
+    if json:
+        print_json({"lines": end.sequence, "head": end.hash, "epsilon_spent": spent})
+        return
+    say(f"[green]verified[/]: {end.sequence} lines, head {end.sequence}:{end.hash}", wrap=False)
+    for name, epsilon in spent.items():
+        say(f"  dataset {name}: epsilon {epsilon:g} spent")
+
+
 def _head(text: str) -> Head:
+    from crossward.protocol.ledger.lines import Head
+
     sequence, _, digest = text.partition(":")
     if not (sequence.isdigit() and len(digest) == 64):
         raise InvalidSetting(f"A head is NUMBER:HASH, not {text!r}.", "Copy it from a receipt or from the other side.")
     return Head(int(sequence), digest)
-
-
-def show_verified(path: Path, head: str | None, *, as_json: bool) -> None:
-    """Verify an export: every hash, every rule, every balance, and the head where one is given."""
-    verified = verify_file(path, None if head is None else _head(head))
-    found = verified.head
-    spent = {name: balance.spend.nano_epsilon / 10**NANO for name, balance in verified.state.balances.items()}
-    if as_json:
-        print(json.dumps({"lines": found.sequence, "head": found.hash, "epsilon_spent": spent}))
-        return
-    console = Console()
-    head_text = f"{found.sequence}:{found.hash}"
-    console.print(f"[green]verified[/]: {found.sequence} lines, head {head_text}", highlight=False, soft_wrap=True)
-    for name, epsilon in spent.items():
-        console.print(f"  dataset {name}: epsilon {epsilon:g} spent", highlight=False)

@@ -1,143 +1,448 @@
-"""`crossward coordinator|source|target`: the services live in packages of their own, loaded by name."""
+"""Run a service, and keep it well: `crossward coordinator|source|target ...` and `crossward doctor`.
+
+`ServiceCommands` is one kind of service as its operator knows it. Its subclasses are all that the command line knows of
+the services' own packages; the commands below are the same for every kind.
+"""
 
 from __future__ import annotations
 
-import importlib
-import json
+import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from sqlalchemy import Engine
 
-from crossward.errors import NotReady
-from crossward_service.db.engine import connect, read, write
+from crossward.errors import InvalidSetting, NotReady
+from crossward_cli.options import DataDir, Json, Tokens
+from crossward_cli.output import print_json, print_table, say, tell
 from crossward_service.ops.files import write_file
 
-ROLES = {"coordinator": ("operator", "lead", "auditor"), "source": ("steward",), "target": ("steward",)}
-SETTINGS = {"coordinator": "CoordinatorSettings", "source": "SourceSettings", "target": "TargetSettings"}
+if TYPE_CHECKING:
+    from crossward_coordinator.settings import CoordinatorSettings
+    from crossward_service.http.settings import ServiceSettings
+    from crossward_service.ops.archive import Manifest
+    from crossward_service.ops.backup import Kind
+    from crossward_service.ops.findings import Finding, Findings
+    from crossward_site.settings import SiteSettings
+    from crossward_source.settings import SourceSettings
+    from crossward_target.settings import TargetSettings
+
+S = TypeVar("S", bound="ServiceSettings")
+AnySite = TypeVar("AnySite", bound="SiteSettings")
+
+VERDICT_COLOURS = {"ok": "green", "warning": "yellow", "fault": "bold red"}
 
 
-def settings_of(role: str, **overrides: Any) -> Any:
-    """The settings of a service, options before variables before the file."""
-    kind = getattr(importlib.import_module(f"crossward_{role}.settings"), SETTINGS[role])
-    return kind.load(**{name: value for name, value in overrides.items() if value is not None})
+@dataclass(frozen=True, slots=True)
+class TokenHolder:
+    """Who holds a token, as what, since when (seconds since 1970). The tokens themselves nobody can show."""
+
+    name: str
+    role: str
+    created: float
 
 
-def _main(role: str) -> Any:
-    return importlib.import_module("crossward_coordinator.main" if role == "coordinator" else "crossward_site.main")
+class ServiceCommands(ABC, Generic[S]):
+    """One kind of service. `first_roles` are those whose tokens a new one is given."""
+
+    name: str
+    first_roles: tuple[str, ...]
+
+    @abstractmethod
+    def settings(self, **options: Any) -> S:
+        """Its settings, options before variables before the file; an option that is None was not used."""
+
+    @abstractmethod
+    def init(self, settings: S) -> Mapping[str, str]:
+        """Make its folder, database and keys; gives its first tokens by role, once."""
+
+    @abstractmethod
+    def new_token(self, settings: S, role: str, name: str) -> str:
+        """One more token."""
+
+    @abstractmethod
+    def token_holders(self, settings: S) -> list[TokenHolder]:
+        """Who holds a token, the oldest first."""
+
+    @abstractmethod
+    def revoke_token(self, settings: S, name: str) -> None:
+        """Make a token worthless."""
+
+    @abstractmethod
+    def serve(self, settings: S) -> None:
+        """Serve until stopped."""
+
+    @abstractmethod
+    def examine(self, settings: S, coordinator: str | None) -> Findings:
+        """What is wrong with it, if anything."""
+
+    @abstractmethod
+    def backup_kind(self, settings: S) -> Kind:
+        """What its backup holds."""
 
 
-def initialise(role: str, data_dir: Path | None, *, as_json: bool) -> None:
+class CoordinatorCommands(ServiceCommands["CoordinatorSettings"]):
+    """The coordinator."""
+
+    name = "coordinator"
+    first_roles = ("operator", "lead", "auditor")
+
+    def settings(self, **options: Any) -> CoordinatorSettings:
+        """Its settings."""
+        from crossward_coordinator.settings import CoordinatorSettings
+
+        return CoordinatorSettings.load(**_used(options))
+
+    def init(self, settings: CoordinatorSettings) -> Mapping[str, str]:
+        """Its first tokens."""
+        from crossward_coordinator.main import init
+
+        return init(settings).tokens
+
+    def new_token(self, settings: CoordinatorSettings, role: str, name: str) -> str:
+        """A token for a person."""
+        from crossward_coordinator.main import issue_token
+
+        self._check_there(settings)
+        return issue_token(settings, role, name)
+
+    def token_holders(self, settings: CoordinatorSettings) -> list[TokenHolder]:
+        """The people."""
+        from crossward_coordinator.workflows import tokens
+        from crossward_service.db.engine import connect, read
+
+        self._check_there(settings)
+        engine = connect(settings.database_url)
+        try:
+            with read(engine) as connection:
+                return [TokenHolder(*holder) for holder in tokens.held(connection)]
+        finally:
+            engine.dispose()
+
+    def revoke_token(self, settings: CoordinatorSettings, name: str) -> None:
+        """Forget a person."""
+        from crossward_coordinator.workflows import tokens
+        from crossward_service.db.engine import connect, write
+
+        self._check_there(settings)
+        engine = connect(settings.database_url)
+        try:
+            with write(engine) as connection:
+                tokens.revoke(connection, name)
+        finally:
+            engine.dispose()
+
+    def serve(self, settings: CoordinatorSettings) -> None:
+        """Serve."""
+        from crossward_coordinator.main import serve
+
+        serve(settings)
+
+    def examine(self, settings: CoordinatorSettings, coordinator: str | None) -> Findings:
+        """Database, mirrors, clock and how it is reached."""
+        from crossward_coordinator.doctor import examine
+
+        return examine(settings)
+
+    def backup_kind(self, settings: CoordinatorSettings) -> Kind:
+        """Database and key."""
+        from crossward_coordinator.backup import kind
+
+        return kind(settings)
+
+    @staticmethod
+    def _check_there(settings: CoordinatorSettings) -> None:
+        """Refuse a data directory without a database, which SQLite would make."""
+        from crossward_service.ops.database import sqlite_file
+
+        database = sqlite_file(settings)
+        if database is not None and not database.is_file():
+            raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
+
+
+class SiteCommands(ServiceCommands[AnySite]):
+    """A hospital's site, with the role that its settings give it."""
+
+    name: Literal["source", "target"]
+    first_roles = ("steward",)
+
+    def init(self, settings: AnySite) -> Mapping[str, str]:
+        """The steward's token."""
+        from crossward_site.commands import init
+
+        token = init(settings)
+        return {} if token is None else {"steward": token}
+
+    def new_token(self, settings: AnySite, role: str, name: str) -> str:
+        """A token for a steward or a clinic."""
+        from crossward_site.commands import new_token
+
+        return new_token(settings, role, name)
+
+    def token_holders(self, settings: AnySite) -> list[TokenHolder]:
+        """Stewards and clinics."""
+        from crossward_site.commands import held_tokens
+
+        return [TokenHolder(*holder) for holder in held_tokens(settings)]
+
+    def revoke_token(self, settings: AnySite, name: str) -> None:
+        """Forget a steward or a clinic."""
+        from crossward_site.commands import revoke_token
+
+        revoke_token(settings, name)
+
+    def examine(self, settings: AnySite, coordinator: str | None) -> Findings:
+        """Everything between its records and its coordinator."""
+        from crossward_site.doctor import examine
+
+        return examine(settings, self.name, coordinator)
+
+    def backup_kind(self, settings: AnySite) -> Kind:
+        """Database, keys and secret."""
+        from crossward_site.backup import kind
+
+        return kind(settings, self.name)
+
+
+class SourceCommands(SiteCommands["SourceSettings"]):
+    """A site that is a source."""
+
+    name = "source"
+
+    def settings(self, **options: Any) -> SourceSettings:
+        """Its settings."""
+        from crossward_source.settings import SourceSettings
+
+        return SourceSettings.load(**_used(options))
+
+    def serve(self, settings: SourceSettings) -> None:
+        """Serve."""
+        from crossward_source.main import serve
+
+        serve(settings)
+
+
+class TargetCommands(SiteCommands["TargetSettings"]):
+    """A site that is a target."""
+
+    name = "target"
+
+    def settings(self, **options: Any) -> TargetSettings:
+        """Its settings."""
+        from crossward_target.settings import TargetSettings
+
+        return TargetSettings.load(**_used(options))
+
+    def serve(self, settings: TargetSettings) -> None:
+        """Serve."""
+        from crossward_target.main import serve
+
+        serve(settings)
+
+
+SERVICES: dict[str, ServiceCommands[Any]] = {
+    service.name: service for service in (CoordinatorCommands(), SourceCommands(), TargetCommands())
+}
+Name = Literal["coordinator", "source", "target"]
+
+
+def _used(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+# -- the commands of every service ----------------------------------------------------------------------------------
+Host = Annotated[str | None, typer.Option(help="Address to listen on; loopback by default.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")]
+Holder = Annotated[str, typer.Argument(help="Who holds it, from `tokens`.")]
+NewBackup = Annotated[Path, typer.Argument(help="A new file; - is standard output.")]
+Backup = Annotated[Path, typer.Argument(help="A backup; - is standard input.")]
+
+
+def group_of(service: ServiceCommands[S]) -> typer.Typer:
+    """The commands of one kind of service."""
+    group = typer.Typer(help=f"Run a {service.name}.", no_args_is_help=True)
+    add_commands(group, service)
+    return group
+
+
+def add_commands(group: typer.Typer, service: ServiceCommands[S]) -> None:
+    """Give a group the commands that start and keep a service."""
+
+    @group.command("init")
+    def init(data_dir: DataDir = None, tokens: Tokens = None, json: Json = False) -> None:
+        """Make its folder, database and keys; prints its first tokens, once."""
+        if tokens is None:
+            _init(service, data_dir, as_json=json)
+        else:
+            _init_with_files(service, data_dir, tokens)
+            if json:
+                print_json({"tokens": {role: str(tokens / role) for role in service.first_roles}})
+
+    @group.command("token")
+    def token(
+        role: Annotated[str, typer.Argument(help="operator, lead, auditor; at a site steward or clinic.")],
+        name: Annotated[str, typer.Argument(help="Who it is for.")],
+        data_dir: DataDir = None,
+        json: Json = False,
+    ) -> None:
+        """Make one more token."""
+        secret = service.new_token(service.settings(data_dir=data_dir), role, name)
+        tell({"role": role, "name": name, "token": secret}, secret, as_json=json)
+
+    @group.command("tokens")
+    def tokens(data_dir: DataDir = None, json: Json = False) -> None:
+        """Who holds a token, of which role, since when; never the token itself."""
+        _show_holders(service.token_holders(service.settings(data_dir=data_dir)), as_json=json)
+
+    @group.command("revoke-token")
+    def revoke_token(name: Holder, data_dir: DataDir = None, json: Json = False) -> None:
+        """Make a token worthless at once, while the service runs or not. The name is then free for a new one."""
+        service.revoke_token(service.settings(data_dir=data_dir), name)
+        tell({"revoked": name}, f"The token of {name} opens nothing any more.", as_json=json)
+
+    @group.command("serve")
+    def serve(data_dir: DataDir = None, host: Host = None, port: Port = None, tokens: Tokens = None) -> None:
+        """Serve until stopped. Further settings: CROSSWARD_* variables or the file CROSSWARD_CONFIG names.
+
+        With --tokens it is initialised first, if it was not: one command for a container.
+        """
+        if tokens is not None:
+            _init_with_files(service, data_dir, tokens)
+        service.serve(service.settings(data_dir=data_dir, host=host, port=port))
+
+    @group.command("backup")
+    def backup(file: NewBackup, data_dir: DataDir = None, json: Json = False) -> None:
+        """Write all it needs to come back to one file, while it runs. It holds private keys: keep it encrypted."""
+        from crossward_service.ops.backup import PIPE, backup
+
+        settings = service.settings(data_dir=data_dir)
+        manifest = backup(service.backup_kind(settings), settings, file)
+        text = f"{file}: {manifest.summary}. It holds private keys: keep it encrypted."
+        _tell_manifest(manifest, text, as_json=json and file != PIPE)
+
+    @group.command("restore")
+    def restore(file: Backup, data_dir: DataDir = None, json: Json = False) -> None:
+        """Make it anew from a backup, in a data directory that holds none."""
+        from crossward_service.ops.backup import restore
+
+        settings = service.settings(data_dir=data_dir)
+        manifest = restore(service.backup_kind(settings), settings, file)
+        start = f"Start it with: crossward {service.name} serve"
+        text = f"{settings.data_dir}: {manifest.summary}, as of {manifest.created}. {start}"
+        _tell_manifest(manifest, text, as_json=json)
+
+
+def _init(service: ServiceCommands[S], data_dir: Path | None, *, as_json: bool) -> None:
     """Initialise a service and print its first tokens."""
-    settings = settings_of(role, data_dir=data_dir)
-    made = _main(role).init(settings)
-    tokens = dict(made.tokens) if role == "coordinator" else {} if made is None else {"steward": made}
+    settings = service.settings(data_dir=data_dir)
+    tokens = dict(service.init(settings))
     if as_json:
-        print(json.dumps({"data_dir": str(settings.data_dir), "tokens": tokens}))
+        print_json({"data_dir": str(settings.data_dir), "tokens": tokens})
         return
-    console = Console()
-    console.print(f"The {role} is ready in {settings.data_dir}.", highlight=False)
+    say(f"The {service.name} is ready in {settings.data_dir}.")
     if tokens:
-        console.print("Tokens, shown now and never again:", highlight=False)
-        for name, token in tokens.items():
-            console.print(f"  {name:9} {token}", highlight=False, soft_wrap=True)
+        say("Tokens, shown now and never again:")
+        for role, token in tokens.items():
+            say(f"  {role:9} {token}", wrap=False)
     else:
-        console.print(f"It was there already; make another token with: crossward {role} token", highlight=False)
-    console.print(f"Start it with: crossward {role} serve", highlight=False)
+        say(f"It was there already; make another token with: crossward {service.name} token")
+    say(f"Start it with: crossward {service.name} serve")
 
 
-def initialise_quietly(role: str, data_dir: Path | None, folder: Path) -> None:
+def _init_with_files(service: ServiceCommands[S], data_dir: Path | None, folder: Path) -> None:
     """Initialise a service and leave a token of each role in a file; a file that is there stays.
 
     Killed between the database and the files, the next call finds tokens without files and makes others: those whose
     hash alone is left can open nothing.
     """
-    settings = settings_of(role, data_dir=data_dir)
-    made = _main(role).init(settings)
-    first = dict(made.tokens) if role == "coordinator" else {"steward": made}
-    for kind in ROLES[role]:
-        path = folder / kind
+    settings = service.settings(data_dir=data_dir)
+    first = service.init(settings)
+    for role in service.first_roles:
+        path = folder / role
         if not path.exists():
-            secret = first.get(kind) or _issue(role, settings, kind, f"{kind} {secrets.token_hex(4)}")
-            write_file(path, f"{secret}\n".encode())
+            token = first.get(role) or service.new_token(settings, role, f"{role} {secrets.token_hex(4)}")
+            write_file(path, f"{token}\n".encode())
 
 
-def new_token(role: str, data_dir: Path | None, kind: str, name: str) -> None:
-    """Make one more token and print it."""
-    print(_issue(role, settings_of(role, data_dir=data_dir), kind, name))
+def _show_holders(holders: list[TokenHolder], *, as_json: bool) -> None:
+    from crossward.protocol.times import moment
 
-
-def show_tokens(role: str, data_dir: Path | None, *, as_json: bool) -> None:
-    """Who holds a token, as what, since when. Nobody can show the tokens themselves: their hashes alone are kept."""
-    settings = settings_of(role, data_dir=data_dir)
-    if role == "coordinator":
-        with _database(settings) as engine, read(engine) as connection:
-            held = _coordinators_tokens().held(connection)
-    else:
-        held = _site_commands().held_tokens(settings)
-        held = [(token.name, token.role, token.created) for token in held]
-    rows = [(name, kind, datetime.fromtimestamp(made, UTC).isoformat(timespec="seconds")) for name, kind, made in held]
+    rows = [(holder.name, holder.role, moment(holder.created).isoformat(timespec="seconds")) for holder in holders]
     if as_json:
-        print(json.dumps([dict(zip(("name", "role", "since"), row, strict=True)) for row in rows], indent=2))
-        return
-    table = Table("name", "role", "since")
-    for row in rows:
-        table.add_row(*(escape(text) for text in row))
+        print_json([dict(zip(("name", "role", "since"), row, strict=True)) for row in rows])
+    else:
+        print_table(("name", "role", "since"), rows)
+
+
+def _tell_manifest(manifest: Manifest, text: str, *, as_json: bool) -> None:
+    """For people on standard error: a backup may be on standard output."""
+    if as_json:
+        print_json(asdict(manifest))
+    else:
+        Console(stderr=True).print(escape(text), highlight=False, soft_wrap=True)
+
+
+# -- the doctor -----------------------------------------------------------------------------------------------------
+def doctor(
+    service: Annotated[
+        Name | None, typer.Argument(help="Which service; by default the one whose data directory it is.")
+    ] = None,
+    data_dir: DataDir = None,
+    coordinator: Annotated[
+        str | None,
+        typer.Option(envvar="CROSSWARD_COORDINATOR", help="Where to look for one before the site has joined."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Examine a service on its own machine, running or not: what is wrong, and what to fix. It changes nothing."""
+    with Console(stderr=True).status("examining"):
+        findings = _examine(service, data_dir, coordinator)
+    if json:
+        print_json([finding.to_dict() for finding in findings.items])
+    else:
+        _show_findings(findings.items)
+    if findings.faulty:
+        raise typer.Exit(1)
+
+
+def _examine(name: str | None, data_dir: Path | None, coordinator: str | None) -> Findings:
+    from crossward_service.ops.findings import Findings
+
+    findings = Findings()
+    with findings.looking_at("settings") as note:
+        service = SERVICES[name or _guess(data_dir)]
+        settings = service.settings(data_dir=data_dir)
+        note.ok(f"A {service.name}, by the variables CROSSWARD_* and {os.environ.get('CROSSWARD_CONFIG', 'no file')}.")
+        findings.items += service.examine(settings, coordinator).items
+    return findings
+
+
+def _guess(data_dir: Path | None) -> str:
+    """The service that lives in the data directory, by its database or key."""
+    homes = {name: service.settings(data_dir=data_dir) for name, service in SERVICES.items()}
+    there = [
+        name
+        for name, home in homes.items()
+        if (home.data_dir / home.database_name).exists() or (home.data_dir / f"{name}.key").exists()
+    ]
+    if len(there) != 1:
+        raise InvalidSetting(
+            f"Which service is meant cannot be seen from {homes['source'].data_dir}.",
+            f"Say which: crossward doctor {' | '.join(SERVICES)}, and set CROSSWARD_DATA_DIR.",
+        )
+    return there[0]
+
+
+def _show_findings(findings: list[Finding]) -> None:
+    table = Table("check", "", "found", "what to do")
+    for item in findings:
+        verdict = f"[{VERDICT_COLOURS[item.verdict]}]{item.verdict}[/]"
+        table.add_row(escape(item.check), verdict, escape(item.found), escape(item.fix))
     Console().print(table)
-
-
-def revoke_token(role: str, data_dir: Path | None, name: str, *, as_json: bool) -> None:
-    """Make a token worthless; a running service looks at every request's token anew."""
-    settings = settings_of(role, data_dir=data_dir)
-    if role == "coordinator":
-        with _database(settings) as engine, write(engine) as connection:
-            _coordinators_tokens().revoke(connection, name)
-    else:
-        _site_commands().revoke_token(settings, name)
-    print(json.dumps({"revoked": name}) if as_json else f"The token of {name} opens nothing any more.")
-
-
-def _issue(role: str, settings: Any, kind: str, name: str) -> str:
-    if role == "coordinator":
-        _check_there(settings)
-        made = _main(role).issue_token(settings, kind, name)
-    else:
-        made = _site_commands().new_token(settings, kind, name)
-    return str(made)
-
-
-def _site_commands() -> Any:
-    return importlib.import_module("crossward_site.main")
-
-
-def _coordinators_tokens() -> Any:
-    return importlib.import_module("crossward_coordinator.workflows.tokens")
-
-
-def _check_there(settings: Any) -> None:
-    """Refuse a data directory without a database, which SQLite would make."""
-    database = settings.sqlite_file
-    if database is not None and not database.is_file():
-        raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
-
-
-@contextmanager
-def _database(settings: Any) -> Iterator[Engine]:
-    _check_there(settings)
-    engine = connect(settings.database_url)
-    try:
-        yield engine
-    finally:
-        engine.dispose()
-
-
-def run(role: str, data_dir: Path | None, host: str | None, port: int | None) -> None:
-    """Serve until stopped."""
-    _main(role).serve(settings_of(role, data_dir=data_dir, host=host, port=port))

@@ -14,10 +14,15 @@ from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
 from crossward.privacy.noise import Array
 from crossward.privacy.selection import NumberOfTries
-from crossward_lab.audit.measures.distance import exponential_loss, gaussian_delta, gaussian_epsilon, widest
-from crossward_lab.audit.measures.exact import Law, Scenario, worst_loss
-from crossward_lab.audit.measures.finite import generating_function, worst_best_of
-from crossward_lab.audit.measures.quadrature import GaussianLaw, epsilon_at, hockey_stick
+from crossward_lab.audit.closed_forms import (
+    exponential_loss,
+    gaussian_delta,
+    gaussian_epsilon,
+    generating_function,
+    widest,
+    worst_best_of,
+)
+from crossward_lab.audit.densities import GaussianLaw, Law, Scenario, epsilon_at, hockey_stick, worst_loss
 from crossward_lab.audit.objective import subject_of
 
 

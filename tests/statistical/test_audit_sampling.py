@@ -9,8 +9,7 @@ from scipy.stats import binomtest
 
 from crossward.errors import AuditFailed, TooFewRecords
 from crossward.privacy.noise import Array, SeededRandomness
-from crossward_lab.audit.measures.law import rate_lower_bound, smallest_p
-from crossward_lab.audit.measures.sampling import clopper_pearson, collect, epsilon_lower_bound
+from crossward_lab.audit.sampling import clopper_pearson, collect, epsilon_lower_bound, rate_lower_bound, smallest_p
 
 
 @pytest.mark.parametrize(("hits", "trials"), [(0, 10), (3, 10), (10, 10), (137, 1000), (999, 1000)])

@@ -13,7 +13,7 @@ import pytest
 
 from crossward_lab.bench.catalogue import settings
 from crossward_lab.bench.datasets.files import is_present
-from crossward_lab.bench.experiments.base import Run
+from crossward_lab.bench.settings import Run
 
 REPEATS = 4
 

@@ -21,9 +21,8 @@ from crossward.privacy.selection import (
     choose_by_random_stopping,
     exponential_mechanism,
 )
-from crossward_lab.audit.effort import Audit, Effort
-from crossward_lab.audit.measures.finite import generating_function, worst_best_of
-from crossward_lab.audit.measures.report import MechanismVerdict
+from crossward_lab.audit.closed_forms import generating_function, worst_best_of
+from crossward_lab.audit.report import Audit, Effort, MechanismVerdict
 from crossward_lab.audit.sampled import compare, verdict
 
 EPSILON = 1.0

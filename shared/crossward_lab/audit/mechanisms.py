@@ -10,11 +10,9 @@ from crossward.learning.plr_fs import PLRFS, Group, groups_of
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
 from crossward.privacy.calibration import Jacobian
-from crossward_lab.audit import choice, descent, gaussian, sampled
-from crossward_lab.audit.effort import Audit
-from crossward_lab.audit.noise_law import noise_law
-from crossward_lab.audit.objective import Subject, exact, subject_of
-from crossward_lab.audit.unscaled import unscaled
+from crossward_lab.audit import choice, distances, sampled
+from crossward_lab.audit.objective import Subject, exact, noise_law, subject_of, unscaled
+from crossward_lab.audit.report import Audit
 
 HUBER = Huber(0.5)
 
@@ -96,12 +94,12 @@ MECHANISMS: dict[str, Audit] = {
     "PST-F, sampled": sampled.pst_f(),
     "PST-H, sampled": sampled.pst_f(transfer=True),
     "release step": sampled.release_step(),
-    "release step, K groups": descent.release_steps(three_balls()),
-    "solver within its tolerance": descent.solver,
-    "DPPSGD": descent.dppsgd(),
+    "release step, K groups": distances.release_steps(three_balls()),
+    "solver within its tolerance": distances.solver,
+    "DPPSGD": distances.dppsgd(),
     "DPPSGD, sampled": sampled.dppsgd,
-    "AMP, objective noise": gaussian.objective,
-    "AMP, output noise": gaussian.output(),
+    "AMP, objective noise": distances.amp_objective,
+    "AMP, output noise": distances.amp_output(),
     "AMP, sampled": sampled.amp,
     "private AUC": sampled.auc(),
     "exponential mechanism": choice.exponential(),

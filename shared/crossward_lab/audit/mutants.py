@@ -18,13 +18,20 @@ from crossward.learning.losses import Loss
 from crossward.learning.plr_fs import PLRFS, Group
 from crossward.learning.records import Ball, Records
 from crossward.privacy.noise import Array
-from crossward_lab.audit import choice, descent, gaussian, sampled
-from crossward_lab.audit.effort import Audit
-from crossward_lab.audit.measures.exact import Encode, Law
+from crossward_lab.audit import choice, distances, sampled
+from crossward_lab.audit.densities import Encode, Law
 from crossward_lab.audit.mechanisms import HUBER, one_ball, three_balls
-from crossward_lab.audit.noise_law import noise_law
-from crossward_lab.audit.objective import Subject, calibration_of, encoding_of, exact, subject_of
-from crossward_lab.audit.unscaled import of_norm, unscaled
+from crossward_lab.audit.objective import (
+    Subject,
+    calibration_of,
+    encoding_of,
+    exact,
+    noise_law,
+    of_norm,
+    subject_of,
+    unscaled,
+)
+from crossward_lab.audit.report import Audit
 
 
 def _with_laws(subject: Subject, change: Callable[[Law], Law]) -> Subject:
@@ -225,12 +232,12 @@ MUTANTS: dict[str, Audit] = {
     "halved objective noise, by its law": noise_law(one_ball(intercept=0.5), distort=0.5),
     "noise drawn again until the model fits": sampled.plr(draws=10, runs=900),
     "grid taken from the answer": sampled.release_step(mutant=True),
-    "output noise not split between groups": descent.release_steps(three_balls(), groups_paid_for=1),
-    "output noise for one solver": descent.release_steps(three_balls(), errors=1),
-    "DPPSGD sensitivity divided by the batch size": descent.dppsgd(DividedByBatch),
-    "DPPSGD final projection scales up": descent.dppsgd(ScaledUp),
-    "DPPSGD keeps an unequal last batch": descent.dppsgd(UnequalLastBatch),
-    "AMP output noise for one solver": gaussian.output(errors=1),
+    "output noise not split between groups": distances.release_steps(three_balls(), groups_paid_for=1),
+    "output noise for one solver": distances.release_steps(three_balls(), errors=1),
+    "DPPSGD sensitivity divided by the batch size": distances.dppsgd(DividedByBatch),
+    "DPPSGD final projection scales up": distances.dppsgd(ScaledUp),
+    "DPPSGD keeps an unequal last batch": distances.dppsgd(UnequalLastBatch),
+    "AMP output noise for one solver": distances.amp_output(errors=1),
     "AUC noise for one pair": sampled.auc(mutant=True),
     "exponential mechanism without its half": choice.exponential(mutant=True),
     "choice with chunks that overlap": choice.chunks(mutant=True),

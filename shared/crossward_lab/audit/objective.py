@@ -1,24 +1,36 @@
-"""Exact audits of objective perturbation: the real calibration, the real encoding, the loss from the densities.
+"""Audits of objective perturbation: exact ones with the real calibration and encoding, and the law of the real noise.
 
 A subject is what is audited at one size. `subject_of` builds it from a learner; a mutant is a subject with one thing
 changed. The loss of the release step, which the learner pays for separately, is added to what the search finds.
+
+`unscaled` is the form of Chaudhuri et al. before scaling, on records of norm up to R. With noise of density
+proportional to exp(-eps' ||b|| / (2R)) and c R^2 in place of c it is our mechanism in other coordinates (w and b
+measured in units of 1/R and R), and as private. It is here because forgetting one of the two R is the easiest mistake
+of all to make, and invisible while R is 1.
+
+`noise_law` goes from proof to code: is the noise inside a released model drawn from the law that the proofs assume?
+The real `fit` runs again and again on fixed records, and the noise for which each released w is the minimiser is
+recovered from w. The tolerance is set so low that the noise of the release step is far below what the tests can see.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crossward.learning.losses import LOGISTIC
 from crossward.learning.plr_fs import PLRFS
+from crossward.learning.records import Ball
 from crossward.privacy.budget import NonPrivate
 from crossward.privacy.calibration import Calibration
-from crossward.privacy.noise import Array
-from crossward_lab.audit.effort import Audit, Effort
-from crossward_lab.audit.measures.distance import exponential_loss
-from crossward_lab.audit.measures.exact import Encode, Law, Scenario, Worst, worst_loss
-from crossward_lab.audit.measures.report import MechanismVerdict
+from crossward.privacy.noise import Array, Randomness
+from crossward_lab.audit.closed_forms import exponential_loss
+from crossward_lab.audit.densities import Encode, Law, Scenario, Worst, worst_loss
+from crossward_lab.audit.report import Audit, Effort, MechanismVerdict
+from crossward_lab.audit.sampling import ALPHA, rate_lower_bound, smallest_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +105,84 @@ def exact(make: Callable[[int, int], Subject], *sizes: Size) -> Audit:
         return audit_subjects(name, (make(*size) for size in (*sizes, *larger)), effort)
 
     return audit
+
+
+UNSCALED_NORM = 100.0
+
+
+def unscaled(n: int, features: int, *, power: int, epsilon: float = 1.0, strength: float = 1.0) -> Subject:
+    """Records of norm up to R = 100, n lambda = `strength`; `power` 2 is right and 1 is the mistake."""
+    bend = LOGISTIC.curvature * UNSCALED_NORM**power
+    left, ridge = epsilon - 2 * math.log1p(bend / strength), strength
+    if left <= 0:
+        left, ridge = epsilon / 2, bend / math.expm1(epsilon / 4)
+    law = Law(LOGISTIC, left / (2 * UNSCALED_NORM), np.full(features, ridge), np.zeros(features))
+    columns = (tuple(range(features)),)
+    return Subject(Scenario((law,), of_norm(UNSCALED_NORM), n, columns, UNSCALED_NORM), epsilon)
+
+
+def of_norm(norm: float, intercept: bool = False) -> Encode:
+    """Records cut to a norm, with a column of ones beside them if asked: outside the ball."""
+    ball = Ball(norm)
+
+    def encode(X: Array, y: Array) -> list[Array]:
+        Z = norm * ball.place(X.reshape(-1, X.shape[2])).reshape(*y.shape, -1)
+        if intercept:
+            Z = np.concatenate([Z, np.ones((*y.shape, 1))], axis=2)
+        return [y[:, :, None] * Z]
+
+    return encode
+
+
+NOISE_RECORDS = 4
+
+
+def noise_law(learner: PLRFS, distort: float = 1.0) -> Audit:
+    """The audit for a learner. `distort` shortens the noise the learner asks for: 1 for none, 0.5 for a mutant."""
+    learner = replace(learner, tolerance=1e-9)
+
+    def audit(name: str, effort: Effort) -> MechanismVerdict:
+        features = 1 + max(max(group.ball.columns or (1,)) for group in learner.groups)
+        X = effort.generator.normal(size=(NOISE_RECORDS, features))
+        y = np.array([1.0, -1.0] * (NOISE_RECORDS // 2))
+        randomness = effort.randomness if distort == 1 else Shortened(effort.randomness, distort)
+        noise = _recovered(learner, X, y, randomness, effort.runs(1_000))
+
+        calibration = calibration_of(learner, NOISE_RECORDS)
+        rate = 1 / calibration.noise_scale()
+        p = min(smallest_p(drawn, rate) for drawn in noise) * len(noise)
+        found = max(rate_lower_bound(drawn, ALPHA) for drawn in noise)
+        # A rate above the calibrated one is paid for by nobody; another shape has no rate to speak of.
+        wrong_shape = p < ALPHA and found <= rate
+        loss = np.inf if wrong_shape else calibration.epsilon + max(0.0, 2 * (found - rate))
+        detail = f"{len(noise[0])} runs, smallest p of Kolmogorov-Smirnov {min(p, 1.0):.2g}"
+        return MechanismVerdict.of(name, calibration.epsilon, float(loss), "law", detail)
+
+    return audit
+
+
+def _recovered(learner: PLRFS, X: Array, y: Array, randomness: Randomness, runs: int) -> list[Array]:
+    """b_D(w) of every run, per group: (runs, d_k)."""
+    scenario = subject_of(learner, *X.shape).scenario
+    Z = scenario.encode(X[None], y[None])
+    released = [learner.fit(X, y, randomness=randomness).groups for _ in range(runs)]
+    noise = []
+    for k, law in enumerate(scenario.laws):
+        w = np.array([models[k].weights for models in released])
+        noise.append(law.noise(np.broadcast_to(Z[k], (runs, *Z[k].shape[1:])), w))
+    return noise
+
+
+class Shortened(Randomness):
+    """A planted fault: noise in all directions comes out shorter than it was asked to be."""
+
+    def __init__(self, source: Randomness, factor: float) -> None:
+        self.source, self.factor, self.seeded = source, factor, source.seeded
+
+    def words(self, count: int) -> np.typing.NDArray[np.uint64]:
+        """The source's words."""
+        return self.source.words(count)
+
+    def in_all_directions(self, dimension: int, scale: float) -> Array:
+        """Too short by the factor."""
+        return self.factor * super().in_all_directions(dimension, scale)

@@ -12,11 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from crossward.learning.losses import LOGISTIC
-from crossward_lab.audit.effort import Audit, Effort
-from crossward_lab.audit.measures.exact import Law, Scenario
-from crossward_lab.audit.measures.report import MechanismVerdict
-from crossward_lab.audit.objective import Subject, exact
-from crossward_lab.audit.unscaled import of_norm
+from crossward_lab.audit.densities import Law, Scenario
+from crossward_lab.audit.objective import Subject, exact, of_norm
+from crossward_lab.audit.report import Audit, Effort, MechanismVerdict
 
 SOURCE = "the formula as its public source and documentation have it; the library was not run"
 
@@ -41,7 +39,7 @@ def diffprivlib(n: int, features: int, *, norm: float, epsilon: float, intercept
     return Subject(scenario, epsilon)
 
 
-def _told(audit: Audit) -> Audit:
+def _with_source(audit: Audit) -> Audit:
     def tell(name: str, effort: Effort) -> MechanismVerdict:
         found = audit(name, effort)
         return replace(found, detail=f"{found.detail}; {SOURCE}")
@@ -50,10 +48,10 @@ def _told(audit: Audit) -> Audit:
 
 
 PEERS: dict[str, Audit] = {
-    "diffprivlib 0.6.6, data_norm=100": _told(
+    "diffprivlib 0.6.6, data_norm=100": _with_source(
         exact(lambda n, f: diffprivlib(n, f, norm=100.0, epsilon=1.0, intercept=False), (3, 2))
     ),
-    "diffprivlib 0.6.6, data_norm=1, default intercept": _told(
+    "diffprivlib 0.6.6, data_norm=1, default intercept": _with_source(
         exact(lambda n, f: diffprivlib(n, f, norm=1.0, epsilon=2.0, intercept=True), (3, 2))
     ),
 }

@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection
 from threadpoolctl import threadpool_limits
 
 from crossward.learning.processes import spread
-from crossward_lab.audit.effort import Audit, Effort
-from crossward_lab.audit.measures.report import AuditReport, MechanismVerdict, MutantVerdict, PeerVerdict
 from crossward_lab.audit.mechanisms import MECHANISMS
 from crossward_lab.audit.mutants import MUTANTS
 from crossward_lab.audit.peers import PEERS
+from crossward_lab.audit.report import Audit, AuditReport, Effort, MechanismVerdict, MutantVerdict, PeerVerdict
 
 Progress = Callable[[str, int, int], None]
 

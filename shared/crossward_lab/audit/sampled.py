@@ -25,9 +25,8 @@ from crossward.privacy.auc import PAIRS_SHARE, private_auc, twice_mann_whitney
 from crossward.privacy.exact import discrete_laplace
 from crossward.privacy.noise import Array, Randomness
 from crossward.privacy.output import OutputStep, grid_for
-from crossward_lab.audit.effort import Audit, Effort
-from crossward_lab.audit.measures.report import MechanismVerdict
-from crossward_lab.audit.measures.sampling import Bound, collect, epsilon_lower_bound
+from crossward_lab.audit.report import Audit, Effort, MechanismVerdict
+from crossward_lab.audit.sampling import Bound, collect, epsilon_lower_bound
 
 HUBER = Huber(0.5)
 

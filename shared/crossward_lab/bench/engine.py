@@ -14,9 +14,8 @@ from threadpoolctl import threadpool_limits
 from crossward.errors import InvalidSetting
 from crossward.learning.processes import spread
 from crossward_lab.bench.catalogue import settings
-from crossward_lab.bench.experiments.base import Choice, Outcome, Run, Setting
-from crossward_lab.bench.intact import require_intact
-from crossward_lab.bench.store import Store
+from crossward_lab.bench.settings import Choice, Outcome, Run, Setting
+from crossward_lab.bench.store import Store, require_intact
 
 Progress = Callable[[int, int], None]
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -25,7 +24,7 @@ BATCH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSetting:
     """Everything that was asked for, with how long it took and how much of it was new."""
 
     setting: Setting
@@ -37,7 +36,7 @@ class Benchmark:
     """The settings of a data set, measured."""
 
     dataset: str
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredSetting, ...]
     seconds: float
     fresh_runs: int
 
@@ -69,7 +68,7 @@ def benchmark(
                 store.add(run, outcome)
             done += len(batch)
             progress(done, total)
-    found = tuple(Measured(setting, tuple(_found(store, wanted[setting.name]))) for setting in chosen)
+    found = tuple(MeasuredSetting(setting, tuple(_found(store, wanted[setting.name]))) for setting in chosen)
     return Benchmark(dataset, found, time.perf_counter() - start, len(missing))
 
 

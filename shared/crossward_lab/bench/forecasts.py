@@ -22,7 +22,7 @@ DIRECTED = ", directed"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ForecastCheck:
     """A method at an epsilon: the forecast, and the mean that was measured over targets and repeats."""
 
     forecast: Forecast
@@ -36,8 +36,8 @@ class Compared:
 
 def brfss() -> tuple[str, Setting]:
     """Washington helps 16 states cut to the sizes of the RUIJIN branches."""
-    from crossward_lab.bench.datasets.brfss_schema import PREVALENCE as rate  # noqa: PLC0415
-    from crossward_lab.bench.datasets.brfss_schema import SCHEMA as schema  # noqa: PLC0415
+    from crossward_lab.bench.datasets.brfss import PREVALENCE as rate  # noqa: PLC0415
+    from crossward_lab.bench.datasets.brfss import SCHEMA as schema  # noqa: PLC0415
 
     assumed = Assumptions(positive_rate=rate, nonprivate_auc=0.81)
     return "Washington->16", Setting(schema, (MAIN,), BRANCHES, assumed)
@@ -69,7 +69,7 @@ def compare(
     repeats: int = 16,
     workers: int = 1,
     progress: Progress = lambda done, total: None,
-) -> list[Compared]:
+) -> list[ForecastCheck]:
     """Forecast every default row of the data set's transfer setting that was measured."""
     if dataset not in SETTINGS:
         raise InvalidSetting(f"{dataset} is no study that one would plan.", f"Compare {', '.join(SETTINGS)}.")
@@ -84,7 +84,7 @@ def compare(
     epsilons = sorted({epsilon for _, epsilon in means})
     silent = replace(setting, schema=without_directions(setting.schema))
     settings = {"": silent} | ({DIRECTED: setting} if any(setting.schema.directions) else {})
-    found: list[Compared] = []
+    found: list[ForecastCheck] = []
     for ending, planned in settings.items():
         names = {method for method, _ in means if method.endswith(DIRECTED) == bool(ending)}
         if not names:
@@ -92,7 +92,7 @@ def compare(
         for row in forecast(planned, epsilons, repeats=repeats, workers=workers, progress=progress):
             told = replace(row, method=row.method + ending)
             if (told.method, told.epsilon) in means:
-                found.append(Compared(told, means[told.method, told.epsilon]))
+                found.append(ForecastCheck(told, means[told.method, told.epsilon]))
     return found
 
 

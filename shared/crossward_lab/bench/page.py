@@ -1,17 +1,64 @@
-"""docs/results.md: what was measured, in tables and figures, and what of the papers it bears out."""
+"""docs/results.md: what was measured, in tables and figures, what of the papers it bears out, and on which machine."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
+import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
-from crossward_lab.bench.claims import Verdict, our_claims, paper_claims
+import numpy as np
+import scipy
+
+from crossward.version import __version__
+from crossward_lab.bench.claims import Verdict, our_claims
 from crossward_lab.bench.engine import Benchmark
 from crossward_lab.bench.figures import draw_all, file_name
-from crossward_lab.bench.machine import machine
-from crossward_lab.bench.rows import Row, rows
+from crossward_lab.bench.measurements import Measurement, measurements
+from crossward_lab.bench.paper_claims import paper_claims
+from crossward_lab.bench.store import CODE, ROOT
 from crossward_lab.bench.tables import Grid, grids
+
+
+def machine() -> dict[str, str]:
+    """As plain values."""
+    return {
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": f"crossward {__version__}, Python {platform.python_version()}, numpy {np.__version__}, "
+        f"scipy {scipy.__version__}",
+        "commit": commit(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+    }
+
+
+def commit() -> str:
+    """The commit of the code, and whether what results depend on was changed since."""
+    try:
+        name = _git("rev-parse", "--short=12", "HEAD")
+        changed = _git("status", "--porcelain", "--", *CODE, "crossward_lab/bench")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown (not a git checkout)"
+    return f"{name} with changes" if changed else name
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "unknown"
+
 
 ABOUT = {
     "mnist": "MNIST. 000: digits 0 and 8, 3,000 records to train on; 002: from 0 against 8 (1,600) to 0 against 9\n"
@@ -61,9 +108,9 @@ is no source); the dashed line is, at each ε, the best of the papers' methods w
 
 def write_page(benchmarks: list[Benchmark], folder: Path) -> Path:
     """The page, its figures and the rows behind them as JSON."""
-    from crossward_lab.bench.figures.budget import draw_budget  # noqa: PLC0415
+    from crossward_lab.bench.drawing import draw_budget  # noqa: PLC0415
 
-    found = {measured.dataset: rows(measured) for measured in benchmarks}
+    found = {measured.dataset: measurements(measured) for measured in benchmarks}
     everything = [row for some in found.values() for row in some]
     results = folder / "results"
     results.mkdir(parents=True, exist_ok=True)
@@ -77,7 +124,9 @@ def write_page(benchmarks: list[Benchmark], folder: Path) -> Path:
     return page
 
 
-def _page(benchmarks: list[Benchmark], found: dict[str, list[Row]], figures: dict[str, list[Path]]) -> Iterator[str]:
+def _page(
+    benchmarks: list[Benchmark], found: dict[str, list[Measurement]], figures: dict[str, list[Path]]
+) -> Iterator[str]:
     everything = [row for some in found.values() for row in some]
     yield PREAMBLE.format(repeats=max((row.repeats for row in everything), default=0))
     yield "## What we set out to reach\n"

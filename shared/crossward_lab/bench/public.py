@@ -1,4 +1,7 @@
-"""What everybody knows before a record is touched: everything that may shape a mechanism, and nothing else."""
+"""What everybody knows before a record is touched: everything that may shape a mechanism, and nothing else.
+
+Principal components belong to it where their sample is public; the papers compute them from private records.
+"""
 
 from __future__ import annotations
 
@@ -52,3 +55,25 @@ def _largest(public: Public, columns: tuple[int, ...]) -> float:
     if public.sample is not None:
         return float(np.linalg.norm(public.sample[:, list(columns)], axis=1).max())
     return math.sqrt(len({public.features[column] for column in columns}))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """The first components, by falling variance. What they show is that of the sample they were computed from."""
+
+    mean: Array
+    directions: Array
+    variances: tuple[float, ...]
+
+    def of(self, records: Array) -> Array:
+        """Records in these components: (n, components)."""
+        return np.ascontiguousarray((records - self.mean) @ self.directions)
+
+
+def principal(records: Array, components: int) -> Basis:
+    """The components of a sample (n, d), from its covariance."""
+    mean = records.mean(axis=0)
+    centred = records - mean
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(records))
+    first = slice(-1, -components - 1, -1)
+    return Basis(mean, np.ascontiguousarray(vectors[:, first]), tuple(float(v) for v in np.maximum(values[first], 0)))

@@ -1,4 +1,4 @@
-r"""How fast is a private fit? In one run, on the same records, with the same number of threads:
+"""How fast is a private fit? In one run, on the same records, with the same number of threads:
 
     crossward            PLR(...).fit: checks, norms, noise, solve, release; and PLR-FS with five groups
     diffprivlib          its private LogisticRegression, version 0.6.6 with scikit-learn 1.7
@@ -18,12 +18,17 @@ same kind, so that all find caches and threads as they leave them. Repeats are i
 all alike; times are medians, ratios medians of the repeats' ratios. Memory is the peak that Python allocates during a
 fit, arrays included, beyond the records. The floor is what reading the records alone costs: the time of one X @ w,
 times the solver's passes and one more for checks.
+
+
+The peers' own virtual environment, made on demand from a lock file with hashes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -37,8 +42,7 @@ from typing import Any
 import numpy as np
 
 from crossward.errors import InvalidSetting
-from crossward_lab.bench.peers import worker
-from crossward_lab.bench.peers.environment import NoPeersError, peers_python
+from crossward_lab.bench import speed_worker
 
 LAMBDA = 1e-3
 EPSILON = 1.0
@@ -198,7 +202,7 @@ def _worker(python: Path, threads: int) -> Iterator[Ask]:
     """A process that fits, with its libraries held to `threads` threads."""
     held = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
     process = subprocess.Popen(
-        [str(python), worker.__file__],
+        [str(python), speed_worker.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -222,3 +226,43 @@ def _worker(python: Path, threads: int) -> Iterator[Ask]:
         questions.close()
         answers.close()
         process.wait()
+
+
+PEERS_LOCK = Path("requirements") / "bench-peers.txt"
+PEERS_HOME = Path(".venv-bench")
+
+
+class NoPeersError(Exception):
+    """There is no environment for the peers, and why."""
+
+
+def peers_python(progress: Callable[[str], None]) -> Path:
+    """The interpreter of the peers' environment, made first if need be."""
+    root = next(
+        (folder for folder in (Path.cwd(), *Path(__file__).resolve().parents) if (folder / PEERS_LOCK).is_file()), None
+    )
+    if root is None:
+        raise NoPeersError(f"diffprivlib is left out: {PEERS_LOCK} is not here (run from the repository).")
+    digest = hashlib.sha256((root / PEERS_LOCK).read_bytes()).hexdigest()
+    home = root / PEERS_HOME
+    python, mark = home / "bin" / "python", home / "lock.sha256"
+    if mark.is_file() and mark.read_text() == digest:
+        return python
+    progress(f"setting up {PEERS_HOME} for diffprivlib (once)")
+    shutil.rmtree(home, ignore_errors=True)
+    install = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    try:
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True, capture_output=True)
+        subprocess.run([*install, "--require-hashes", "-r", str(root / PEERS_LOCK)], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        shutil.rmtree(home, ignore_errors=True)
+        reason = f"diffprivlib is left out: its environment could not be made ({_last_line(error)})."
+        raise NoPeersError(reason) from error
+    mark.write_text(digest)
+    return python
+
+
+def _last_line(error: Exception) -> str:
+    said = (error.stderr or b"").decode(errors="replace") if isinstance(error, subprocess.CalledProcessError) else ""
+    lines = [line for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else str(error)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from crossward_lab.bench.rows import Row
+from crossward_lab.bench.measurements import Measurement
 
 NON_PRIVATE = "non-private"
 PUBLISHED = "published"
@@ -30,7 +30,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableLine:
     """One method under one preset."""
 
     method: str
@@ -47,10 +47,10 @@ class Grid:
     paper: str
     varies: str
     columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
 
 
-def grids(found: list[Row]) -> Iterator[Grid]:
+def grids(found: list[Measurement]) -> Iterator[Grid]:
     """A table per setting: the results, not those of single sites."""
     for setting in dict.fromkeys(row.setting for row in found):
         here = [row for row in found if row.setting == setting and row.site is None]
@@ -62,14 +62,14 @@ def grids(found: list[Row]) -> Iterator[Grid]:
         for method, preset in sorted(keys, key=lambda key: key[1], reverse=True):
             own = {column(row, varies): row for row in here if (row.method, row.preset) == (method, preset)}
             cells = tuple(_cell(own.get(name), alone=counts[name] == 1) for name in columns)
-            lines.append(Line(method, preset, cells))
+            lines.append(TableLine(method, preset, cells))
             if preset == "paper" and any(row.paper_auc is not None for row in own.values()):
-                lines.append(Line(method, PUBLISHED, tuple(_published(own.get(name)) for name in columns)))
+                lines.append(TableLine(method, PUBLISHED, tuple(_published(own.get(name)) for name in columns)))
         headings = tuple(heading(name, varies) for name in columns)
         yield Grid(setting, f"{here[0].dataset} {setting}", here[0].paper, varies, headings, tuple(lines))
 
 
-def varied(found: list[Row]) -> str:
+def varied(found: list[Measurement]) -> str:
     """What differs between the rows of a setting: an option, the combiner, or epsilon."""
     if any(row.combiner for row in found):
         return "combiner"
@@ -78,7 +78,7 @@ def varied(found: list[Row]) -> str:
     return moving[0] if moving else "epsilon"
 
 
-def column(row: Row, varies: str) -> float | str | None:
+def column(row: Measurement, varies: str) -> float | str | None:
     """Where a row stands."""
     if varies == "combiner":
         return row.combiner
@@ -104,11 +104,11 @@ def heading(name: float | str | None, varies: str) -> str:
     return f"{name:g}"
 
 
-def _cell(row: Row | None, *, alone: bool) -> Cell | None:
+def _cell(row: Measurement | None, *, alone: bool) -> Cell | None:
     return None if row is None else Cell(row.auc_mean, row.auc_sd, row.comparable and not alone)
 
 
-def _published(row: Row | None) -> Cell | None:
+def _published(row: Measurement | None) -> Cell | None:
     if row is None or row.paper_auc is None:
         return None
     return Cell(row.paper_auc, row.paper_sd, False)

@@ -2,8 +2,7 @@
 
 records.py      a simulated hospital's records, as a file
 processes.py    a service as a process of its own: started, waited for, stopped
-federation.py   the coordinator and its hospitals as processes on this machine
+federation.py   the coordinator and its hospitals as processes on this machine; what only whoever simulated them knows
 people.py       what people do in a federation that runs: invite, join, connect data
 story.py        a study from file to predictions, and what is to be seen afterwards
-owner.py        what only whoever simulated the hospitals can know
 """

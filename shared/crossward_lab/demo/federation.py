@@ -1,23 +1,33 @@
-"""The coordinator and its hospitals as processes on loopback, and the people who bring them together."""
+"""The coordinator and its hospitals as processes on loopback, brought together, and whoever simulated them."""
 
 from __future__ import annotations
 
-import importlib
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from crossward.client import Client, SiteClient
+from crossward.study import Study
+from crossward.study.learners.cells import HOLDOUT, LEVEL0
+from crossward_coordinator.main import init as init_coordinator
+from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.people import Desk, People, Say
 from crossward_lab.demo.processes import Service
-from crossward_lab.demo.records import MAIN, branch, write_csv
+from crossward_lab.demo.records import DATASET, MAIN, branch, write_csv
+from crossward_lab.simulate.comparison import transfer_without_noise
 from crossward_lab.simulate.hospitals import Federation, Hospital
+from crossward_site.commands import init as init_site
+from crossward_site.evaluation import auc
+from crossward_site.site import Site as SiteFolder
+from crossward_site.vault import Vault
+from crossward_source.settings import SourceSettings
+from crossward_target.settings import TargetSettings
 
 
 @dataclass(slots=True)
-class Site:
+class RunningSite:
     """A hospital's service and what it takes to talk to it."""
 
     name: str
@@ -54,7 +64,7 @@ class LocalFederation:
     def __init__(self, folder: Path, hospitals: Federation, say: Say = lambda text: None) -> None:
         self.folder, self.hospitals, self._say = folder, hospitals, say
         self.tokens: dict[str, str] = {}
-        self.sites: list[Site] = []
+        self.sites: list[RunningSite] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -74,12 +84,12 @@ class LocalFederation:
         self._stack.close()
 
     @property
-    def source(self) -> Site:
+    def source(self) -> RunningSite:
         """The main hospital."""
         return self.sites[0]
 
     @property
-    def targets(self) -> list[Site]:
+    def targets(self) -> list[RunningSite]:
         """The branches."""
         return self.sites[1:]
 
@@ -92,22 +102,46 @@ class LocalFederation:
     def _start(self) -> None:
         self._say("starting the coordinator and the hospitals")
         home = self.folder / "coordinator"
-        self.tokens = dict(_initialise("coordinator", home).tokens)
+        self.tokens = dict(init_coordinator(CoordinatorSettings.load(data_dir=home)).tokens)
         self.coordinator = Service("coordinator", home)
         self._stack.callback(self.coordinator.stop)
         branches = {branch(number): hospital for number, hospital in enumerate(self.hospitals.branches, 1)}
         for name, hospital in ({MAIN: self.hospitals.main} | branches).items():
             role: Literal["source", "target"] = "source" if name == MAIN else "target"
-            token = _initialise(role, self.folder / name)
+            token = _initialise_site(role, self.folder / name)
             service = Service(role, self.folder / name)
-            site = Site(name, hospital, self.folder / name, token, service)
+            site = RunningSite(name, hospital, self.folder / name, token, service)
             self.sites.append(site)
             self._stack.callback(site.close)
 
 
-def _initialise(role: str, home: Path) -> Any:
-    """What `crossward ROLE init` does: the coordinator's first tokens, or a site's."""
-    main = importlib.import_module("crossward_coordinator.main" if role == "coordinator" else "crossward_site.main")
-    settings = importlib.import_module(f"crossward_{role}.settings")
-    kind = {"coordinator": "CoordinatorSettings", "source": "SourceSettings", "target": "TargetSettings"}[role]
-    return main.init(getattr(settings, kind).load(data_dir=home))
+def _initialise_site(role: Literal["source", "target"], home: Path) -> str:
+    """What `crossward ROLE init` does; gives the steward's token."""
+    load = SourceSettings.load if role == "source" else TargetSettings.load
+    token = init_site(load(data_dir=home))
+    assert token is not None, "the folder is new"
+    return token
+
+
+class SimulatedOwner:
+    """Whoever simulated the hospitals may do what no hospital may: put all records together, without any noise.
+
+    It sees every hospital's records, and the folders of the services on this machine.
+    """
+
+    def __init__(self, federation: LocalFederation) -> None:
+        self._schema = federation.hospitals.schema
+        self._folders = {site.name: site.folder for site in federation.sites}
+        self._main = federation.hospitals.main.encode(self._schema)
+
+    def nonprivate_auc(self, name: str, study: Study) -> float:
+        """Transfer without noise, trained and tested on the same records as the target's own models."""
+        folder = self._folders[name]
+        opened = SiteFolder.open(f"sqlite:///{folder / 'target.sqlite3'}", folder)
+        try:
+            rows = Vault(opened).rows(study, "target", DATASET, [LEVEL0, HOLDOUT])
+        finally:
+            opened.close()
+        held = rows.level == HOLDOUT
+        model = transfer_without_noise(self._schema, self._main, (rows.X[~held], rows.y[~held]))
+        return auc(model.margins(rows.X[held]), rows.y[held]).auc

@@ -16,7 +16,7 @@ from crossward.errors import NotReady
 Role = Literal["coordinator", "source", "target"]
 
 _READY = re.compile(r"ready on (https?://\S+)")
-PATIENCE = 300.0
+LONGEST_START = 300.0  # seconds
 
 
 class Service:
@@ -55,7 +55,7 @@ class Service:
     @property
     def url(self) -> str:
         """Where it answers; waits until it does."""
-        if not self._ready.wait(PATIENCE) or not self._url:
+        if not self._ready.wait(LONGEST_START) or not self._url:
             raise NotReady(f"The {self.role} in {self.folder} did not start.", f"See {self._log}.")
         return self._url
 

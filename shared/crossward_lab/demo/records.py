@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crossward.errors import InvalidSetting, StorageFailed
+from crossward.errors import InvalidSetting
 from crossward_lab.simulate.hospitals import Federation, Hospital
 
 DATASET, PERSON, OUTCOME = "patients", "patient", "diabetes"
@@ -40,17 +38,6 @@ def write_csv(hospital: Hospital, path: Path) -> None:
         writer.writerow([PERSON, *names, OUTCOME])
         for number, row in enumerate(zip(*columns, hospital.labels.tolist(), strict=True)):
             writer.writerow([f"p{number}", *("" if _is_missing(value) else value for value in row)])
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """What keeps a file or folder from being written, in our words."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageFailed(
-            f"{path} cannot be written: {error.strerror}.", "Is the path right, and the folder yours to write in?"
-        ) from None
 
 
 def first_record(hospital: Hospital) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from crossward_lab.demo.records import OUTCOME
 from crossward_lab.simulate.hospitals import PREVALENCE, SCHEMA
 
 ALONE, TOGETHER = "alone", "together"
-ENDED = ("complete", "failed", "cancelled")
-PATIENCE = 120.0  # seconds without a word from the coordinator
+STUDY_TITLES = {ALONE: "study 1: each branch alone", TOGETHER: "study 2: with the main hospital"}
+FINAL_STATES = ("complete", "failed", "cancelled")
+LONGEST_SILENCE = 120.0  # seconds without a word from the coordinator
 
 Progress = Callable[[str, float], None]
 NonPrivate = Callable[[str, Study], float]
@@ -28,7 +29,17 @@ NonPrivate = Callable[[str, Study], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SiteBudget:
+    """A hospital's records, and what its patients have spent and have left."""
+
+    name: str
+    records: int
+    epsilon_spent: float
+    epsilon_left: float
+
+
+@dataclass(frozen=True, slots=True)
+class BranchResult:
     """A branch hospital afterwards."""
 
     name: str
@@ -44,8 +55,8 @@ class Row:
 class Story:
     """What is to be seen when the studies have ended."""
 
-    targets: list[Row]
-    source: dict[str, Any]
+    targets: list[BranchResult]
+    source: SiteBudget
     ledgers_agree: bool
     prediction: dict[str, Any]
     certificate: str
@@ -69,7 +80,7 @@ def studies(people: People, method: str, epsilon: float) -> tuple[Study, Study]:
         "epsilon": epsilon,
         "targets": [desk.name for desk in people.targets],
     }
-    counts = {desk.name: _budget(desk)["records"] for desk in people.desks}
+    counts = {desk.name: _budget(desk).records for desk in people.desks}
     own = {desk.name: counts[desk.name] for desk in people.targets}
     alone = study_for(SCHEMA, id=ALONE, title="Each branch on its own", method=AUTO, sources=(), records=own, **shared)
     together = study_for(
@@ -90,26 +101,26 @@ def run(
 
     `patient` is a record of the first branch, in raw units, to predict for.
     """
-    lead, made = people.lead, studies(people, method, epsilon)
-    for study in made:
+    lead, pair = people.lead, studies(people, method, epsilon)
+    for study in pair:
         if lead.create(study.to_yaml())["state"] == "draft":
             lead.start(study.id)
-    _follow_all(lead, made, progress)
-    rows = [_row(desk, nonprivate and nonprivate(desk.name, made[0])) for desk in people.targets]
+    _follow_all(lead, pair, progress)
+    branches = [_branch_result(desk, nonprivate and nonprivate(desk.name, pair[0])) for desk in people.targets]
     prediction = people.targets[0].client.predict(TOGETHER, [patient])
-    return Story(rows, _budget(people.source), _agree(people), prediction, lead.certificate_text(TOGETHER))
+    return Story(branches, _budget(people.source), _agree(people), prediction, lead.certificate_text(TOGETHER))
 
 
-def _follow_all(lead: Client, made: Sequence[Study], progress: Progress) -> None:
+def _follow_all(lead: Client, pair: Sequence[Study], progress: Progress) -> None:
     """Wait until every study has ended well; a coordinator that is away for a while is waited for."""
     heard = time.monotonic()
     while True:
         try:
-            if all(tuple(_follow(lead, study.id, progress) for study in made)):
+            if all(tuple(_follow(lead, study.id, progress) for study in pair)):
                 return
             heard = time.monotonic()
         except (Unreachable, StorageFailed):
-            if time.monotonic() - heard > PATIENCE:
+            if time.monotonic() - heard > LONGEST_SILENCE:
                 raise
         time.sleep(0.2)
 
@@ -117,7 +128,7 @@ def _follow_all(lead: Client, made: Sequence[Study], progress: Progress) -> None
 def _follow(lead: Client, study: str, progress: Progress) -> bool:
     """Tell how far a study is; True once it has ended well."""
     seen = lead.study(study)
-    if seen["state"] in ENDED:
+    if seen["state"] in FINAL_STATES:
         if seen["state"] != "complete":
             raise NotReady(f"The study {study} is {seen['state']}: {seen['cause']}", "See the services' logs.")
         progress(study, 1.0)
@@ -128,24 +139,22 @@ def _follow(lead: Client, study: str, progress: Progress) -> bool:
     return False
 
 
-def _row(desk: Desk, nonprivate: float | None) -> Row:
+def _branch_result(desk: Desk, nonprivate: float | None) -> BranchResult:
     budget = _budget(desk)
-    return Row(
+    return BranchResult(
         desk.name,
-        budget["records"],
+        budget.records,
         desk.client.evaluation(ALONE)["auc"],
         desk.client.evaluation(TOGETHER)["auc"],
         nonprivate,
-        budget["epsilon_spent"],
-        budget["epsilon_left"],
+        budget.epsilon_spent,
+        budget.epsilon_left,
     )
 
 
-def _budget(desk: Desk) -> dict[str, Any]:
+def _budget(desk: Desk) -> SiteBudget:
     (dataset,) = desk.client.status()["datasets"]
-    return {"name": desk.name, "records": dataset["rows"]} | {
-        key: dataset[key] for key in ("epsilon_spent", "epsilon_left")
-    }
+    return SiteBudget(desk.name, dataset["rows"], dataset["epsilon_spent"], dataset["epsilon_left"])
 
 
 def _agree(people: People) -> bool:

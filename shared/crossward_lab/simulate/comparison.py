@@ -20,7 +20,7 @@ TEST_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MethodResult:
     """The AUC of one method for one branch at one epsilon (None: its non-private twin), mean over repeats."""
 
     branch: str
@@ -51,7 +51,7 @@ def compare(
     *,
     randomness: Randomness = SYSTEM,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Row]:
+) -> list[MethodResult]:
     """AUC on held-out records of each branch, for each method and epsilon and for the twins."""
     main = federation.main.encode(federation.schema)
     sites = [(site.name, *site.encode(federation.schema)) for site in federation.branches]
@@ -69,4 +69,4 @@ def compare(
             for label, model in learn(rules, lent, party, X[own], y[own], randomness):
                 auc = area_under_curve(model.margins(X[held]), y[held])
                 found.setdefault((name, len(y), label, number), []).append(auc)
-    return [Row(*key, float(np.mean(aucs))) for key, aucs in found.items()]
+    return [MethodResult(*key, float(np.mean(aucs))) for key, aucs in found.items()]

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from crossward_lab.bench.claims import our_claims, paper_claims
-from crossward_lab.bench.claims.ours import MNIST_GOALS
-from crossward_lab.bench.rows import Row
+from crossward_lab.bench.claims import MNIST_GOALS, our_claims, paper_claims
+from crossward_lab.bench.measurements import Measurement
 
-MakeRow = Callable[..., Row]
+MakeRow = Callable[..., Measurement]
 
 
-def _goal_rows(row: MakeRow, auc: float) -> list[Row]:
+def _goal_rows(row: MakeRow, auc: float) -> list[Measurement]:
     private = [row("SimComb", auc, epsilon=epsilon) for epsilon in MNIST_GOALS]
     return [*private, row("SimComb", 0.999, epsilon=None)]
 
@@ -27,7 +26,7 @@ def test_a_goal_is_held_in_part_or_not(row: MakeRow, auc: float, outcome: str) -
     assert bool(verdict.why) == (outcome != "held")
 
 
-def _order(row: MakeRow, *aucs: float) -> list[Row]:
+def _order(row: MakeRow, *aucs: float) -> list[Measurement]:
     methods = ("PST-H (W)", "PST-H (U)", "SimComb", "Direct")
     return [
         row(method, auc, preset="paper", epsilon=epsilon)

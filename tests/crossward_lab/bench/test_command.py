@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from crossward.errors import InvalidEpsilon, InvalidSetting
 from crossward_cli import benchmarks
 from crossward_cli.main import commands
-from crossward_lab.bench.rows import Row
+from crossward_lab.bench.measurements import Measurement
 from crossward_lab.bench.tables import grids
 
-MakeRow = Callable[..., Row]
+MakeRow = Callable[..., Measurement]
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_rows_of_all_kinds_fit_one_csv(row: MakeRow, tmp_path: Path) -> None:
     assert lines[3]["options"] == '{"K": 5}'
 
 
-def _printed(rows: list[Row], width: int) -> str:
+def _printed(rows: list[Measurement], width: int) -> str:
     (grid,) = grids(rows)
     console = Console(width=width, file=io.StringIO(), color_system=None)
     for table in benchmarks.tables(grid, console):

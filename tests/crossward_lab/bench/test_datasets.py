@@ -12,7 +12,7 @@ from crossward.errors import NotFound
 from crossward_cli.main import commands
 from crossward_lab.bench.datasets import homes
 from crossward_lab.bench.datasets.files import places
-from crossward_lab.bench.datasets.principal import principal
+from crossward_lab.bench.public import principal
 
 
 @pytest.fixture

@@ -17,9 +17,8 @@ import pytest
 from crossward.errors import InvalidData
 from crossward_lab.bench.datasets.files import FILES
 from crossward_lab.bench.engine import benchmark
-from crossward_lab.bench.experiments.base import Choice
-from crossward_lab.bench.intact import HOLDS, require_intact
-from crossward_lab.bench.store import Store
+from crossward_lab.bench.settings import Choice
+from crossward_lab.bench.store import FILE_CONTENTS, Store, require_intact
 
 SLOW = """
 import sys, time
@@ -88,7 +87,7 @@ def _all_end(group: int) -> bool:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with files that can be read, and hold next to nothing."""
     monkeypatch.setenv("CROSSWARD_DATA", str(tmp_path))
-    for name, held in HOLDS.items():
+    for name, held in FILE_CONTENTS.items():
         if name.endswith(".npz"):
             np.savez_compressed(tmp_path / name, **{array: np.random.default_rng(0).random(1000) for array in held})
     (tmp_path / "brfss2022_codebook.json").write_text('{"State": [], "HadDiabetes": []}')

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from crossward_lab.bench import figures
+from crossward_lab.bench.drawing import draw_budget
 from crossward_lab.bench.figures import NoPlotsError, draw_all, file_name, require_matplotlib
-from crossward_lab.bench.figures.budget import draw_budget
-from crossward_lab.bench.rows import Row
+from crossward_lab.bench.measurements import Measurement
 from crossward_lab.bench.tables import grids, heading
 
-MakeRow = Callable[..., Row]
+MakeRow = Callable[..., Measurement]
 METHODS = ("Direct", "SourceD", "SimComb", "PST-H (U)", "PST-H (W)")
 
 
-def _rows(row: MakeRow) -> list[Row]:
+def _rows(row: MakeRow) -> list[Measurement]:
     return [
         row(method, 0.9 + 0.01 * i, preset=preset, epsilon=epsilon, paper_auc=0.8 if epsilon == 1 else None)
         for preset in ("paper", "default")

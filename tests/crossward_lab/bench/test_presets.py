@@ -10,9 +10,9 @@ import pytest
 from crossward.errors import NotFound
 from crossward_lab.bench.catalogue import CATALOGUE, settings
 from crossward_lab.bench.datasets import ruijin
-from crossward_lab.bench.experiments.base import Choice, Run
 from crossward_lab.bench.presets.paper import Paper
 from crossward_lab.bench.public import Public
+from crossward_lab.bench.settings import Choice, Run
 
 FEATURES = ("age", "smoker", "smoker", "smoker", "weight", "sex")
 PUBLIC = Public((5.0, 3.0, 3.0, 3.0, 2.0, 1.0), FEATURES)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from crossward_lab.bench.engine import Benchmark, Measured
-from crossward_lab.bench.experiments.base import Choice, Outcome, Run, Setting
-from crossward_lab.bench.published import published
-from crossward_lab.bench.rows import holm, paired_test, rows
+from crossward_lab.bench.engine import Benchmark, MeasuredSetting
+from crossward_lab.bench.measurements import holm, measurements, paired_test, published
+from crossward_lab.bench.settings import Choice, Outcome, Run, Setting
 
 
 def _setting(**about: object) -> Setting:
@@ -27,7 +26,7 @@ def _setting(**about: object) -> Setting:
 
 def _rows(setting: Setting, measure, repeats: int = 3):  # type: ignore[no-untyped-def]
     outcomes = tuple((run, measure(run)) for run in setting.runs(Choice(repeats=repeats)))
-    return rows(Benchmark("mnist", (Measured(setting, outcomes),), 0.0, 0))
+    return measurements(Benchmark("mnist", (MeasuredSetting(setting, outcomes),), 0.0, 0))
 
 
 def test_the_papers_lambda_is_the_best_mean_over_repeats_not_the_best_of_each() -> None:

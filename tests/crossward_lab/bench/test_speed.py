@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from crossward_lab.bench.peers import environment, worker
 
 from crossward.errors import InvalidSetting
 from crossward_lab.bench import speed as bench
-from crossward_lab.bench.peers import environment, worker
 
 
 def test_a_tiny_run_gives_a_whole_report() -> None:

@@ -9,7 +9,7 @@ import pytest
 from crossward.errors import InvalidSetting
 from crossward_lab.bench import store as storing
 from crossward_lab.bench.engine import benchmark
-from crossward_lab.bench.experiments.base import Choice, Run
+from crossward_lab.bench.settings import Choice, Run
 from crossward_lab.bench.store import Store
 
 RUN = Run("ruijin", "main->16", "default", "Direct", 1.0, 0)

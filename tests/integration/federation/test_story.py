@@ -15,7 +15,7 @@ from crossward.protocol import keys
 from crossward.protocol.certificate import verify_certificate
 from crossward.protocol.ledger.chain import first_difference, verify
 from crossward.protocol.messages import SignedRelease
-from crossward_lab.demo.owner import SimulatedOwner
+from crossward_lab.demo.federation import SimulatedOwner
 from crossward_lab.demo.people import BUDGET
 from crossward_lab.demo.records import DATASET, first_record
 from crossward_lab.demo.story import ALONE, TOGETHER, run, studies
@@ -51,7 +51,7 @@ def crossward(federation, *arguments, role="lead", site=None, code=0):
 
 def test_every_epsilon_is_accounted_for_on_both_sides(federation, story):
     assert story.ledgers_agree
-    assert story.source["epsilon_spent"] == 1.0
+    assert story.source.epsilon_spent == 1.0
     for row in story.targets:
         assert (row.epsilon_spent, row.epsilon_left) == (2.0, BUDGET - 2.0)
         assert 0.5 < row.auc_nonprivate < 1

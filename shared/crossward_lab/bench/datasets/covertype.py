@@ -8,7 +8,7 @@ import numpy as np
 
 from crossward.privacy.noise import Array
 from crossward_lab.bench.datasets.files import places
-from crossward_lab.bench.experiments.stacking import OneSite
+from crossward_lab.bench.experiments import OneSite
 from crossward_lab.bench.public import Public
 
 TRAIN = 346_598

@@ -1,21 +1,28 @@
-"""A source and targets as sites of a study: their tables, cut to the papers' sizes, four fifths to train on."""
+"""A source and targets as sites of a study, cut to the papers' sizes, four fifths to train on; the RUIJIN hospitals.
+
+The latter are simulated: their records are private, their sizes and some importances are published.
+"""
 
 from __future__ import annotations
+
+from functools import cache, lru_cache
 
 import numpy as np
 
 from crossward.privacy.noise import Array
-from crossward_lab.bench.experiments.transfer import Sites, Target
+from crossward_lab.bench.experiments import Sites, Target
 from crossward_lab.bench.public import Public
-from crossward_lab.simulate.hospitals import BRANCHES, MAIN
+from crossward_lab.simulate.hospitals import BRANCHES, MAIN, Federation
 
 TRAIN_SHARE = 0.8
 
-Site = tuple[str, Array, Array]
+SiteRecords = tuple[str, Array, Array]
 """A name, the encoded records, the labels."""
 
 
-def split(public: Public, source: Site, targets: list[Site], repeat: int, *, by_rank: bool = False) -> Sites:
+def split(
+    public: Public, source: SiteRecords, targets: list[SiteRecords], repeat: int, *, by_rank: bool = False
+) -> Sites:
     """A random split: of each site's first records, as many as the papers' site has, 80 % train and the rest test.
 
     What a site has beyond that is tested on too: the same quantity, with less chance in it. `by_rank`: the largest
@@ -33,3 +40,22 @@ def split(public: Public, source: Site, targets: list[Site], repeat: int, *, by_
     _, X, y = source
     rows = np.random.default_rng([repeat, 0]).permutation(len(y))[: round(TRAIN_SHARE * MAIN)]
     return Sites(public, X[rows], y[rows], tuple(found))
+
+
+RUIJIN_PREVALENCE = 0.125
+"""What the study would declare: one in eight."""
+
+
+@cache
+def _ruijin_sites() -> tuple[Public, list[SiteRecords]]:
+    federation = Federation.simulate(branches=len(BRANCHES), seed=0)
+    hospitals = (federation.main, *federation.branches)
+    encoded = [(hospital.name, *hospital.encode(federation.schema)) for hospital in hospitals]
+    return Public.of_schema(federation.schema, RUIJIN_PREVALENCE), encoded
+
+
+@lru_cache(maxsize=2)
+def draw_ruijin(repeat: int, preset: str) -> Sites:
+    """000 and 002: the main hospital and 16 branches."""
+    public, sites = _ruijin_sites()
+    return split(public, sites[0], sites[1:], repeat)

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from crossward.privacy.noise import Array
 from crossward_lab.bench.datasets.files import places
-from crossward_lab.bench.datasets.principal import Basis, principal
-from crossward_lab.bench.experiments.base import PAPER
-from crossward_lab.bench.experiments.stacking import OneSite
-from crossward_lab.bench.experiments.transfer import Sites, Target
-from crossward_lab.bench.public import Public
+from crossward_lab.bench.experiments import OneSite, Sites, Target
+from crossward_lab.bench.public import Basis, Public, principal
+from crossward_lab.bench.settings import PAPER
 
 Labels = NDArray[np.uint8]
 

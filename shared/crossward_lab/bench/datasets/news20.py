@@ -15,10 +15,9 @@ from scipy.sparse.linalg import svds
 
 from crossward.privacy.noise import Array
 from crossward_lab.bench.datasets.files import places
-from crossward_lab.bench.datasets.principal import principal
-from crossward_lab.bench.experiments.base import PAPER
-from crossward_lab.bench.experiments.stacking import OneSite
-from crossward_lab.bench.public import Public
+from crossward_lab.bench.experiments import OneSite
+from crossward_lab.bench.public import Public, principal
+from crossward_lab.bench.settings import PAPER
 
 TRAIN, TEST, COLUMNS = 4321, 643, 100
 EXTRA = 20

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from crossward.learning.plr import PLR
 from crossward.learning.plr_fs import PLRFS
-from crossward_lab.bench.experiments.base import DEFAULT, Run
 from crossward_lab.bench.presets.default import Default
 from crossward_lab.bench.presets.paper import Paper
 from crossward_lab.bench.public import Public
+from crossward_lab.bench.settings import DEFAULT, Run
 
 DIRECT, SOURCED, SIMCOMB = "Direct", "SourceD", "SimComb"
 PST_S, PST_F_U, PST_F_W, PST_H_U, PST_H_W = "PST-S", "PST-F (U)", "PST-F (W)", "PST-H (U)", "PST-H (W)"

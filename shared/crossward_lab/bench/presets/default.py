@@ -8,8 +8,8 @@ from typing import Any
 from crossward.learning.defaults import Circumstances, Defaults, Party
 from crossward.learning.plr import PLR
 from crossward.learning.plr_fs import PLRFS
-from crossward_lab.bench.experiments.base import Run
 from crossward_lab.bench.public import Public
+from crossward_lab.bench.settings import Run
 
 DIRECTED = ", directed"
 """Ends the name of a method that also starts from the declared direction in which each feature acts."""

@@ -21,8 +21,8 @@ from crossward.learning.plr_fs import PLRFS, groups_of
 from crossward.learning.records import Ball
 from crossward.learning.stacking import PSTF, PSTH, PSTS, SIGMOID, LevelOne
 from crossward.learning.transfer import SimComb
-from crossward_lab.bench.experiments.base import Run
 from crossward_lab.bench.public import Public
+from crossward_lab.bench.settings import Run
 
 K, HALF = 5, 0.5
 

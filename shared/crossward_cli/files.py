@@ -1,0 +1,100 @@
+"""The files that a person hands to a command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crossward.errors import InvalidSetting, StorageFailed
+
+if TYPE_CHECKING:
+    from crossward.study import Study
+
+RECORDS = 'a CSV, or JSON: one record {"age": 61, ...}, a list of them, {"record": ...} or {"records": [...]}'
+
+
+def read_text(path: Path) -> str:
+    """The text of a file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSetting(
+            f"{path} cannot be read: {error}.", "Is the path right, and the file UTF-8 text?"
+        ) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidSetting(f"{path} cannot be read: {error.strerror}.", "Give a file that is there.") from None
+
+
+def read_study(path: Path) -> Study:
+    """The study of a file; every problem at once, each with its line and field."""
+    from crossward.study import Study
+
+    return Study.from_yaml(read_text(path))
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """A YAML file that holds names and values."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as error:
+        raise InvalidSetting(f"{path} cannot be read: {error}", "Give a YAML file.") from None
+    if not isinstance(content, dict):
+        raise InvalidSetting(f"{path} does not hold names and values.", "Give a YAML mapping.")
+    return content
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The records of a CSV, or of JSON in any form that a person may have at hand."""
+    content: Any
+    try:
+        if path.suffix == ".csv":
+            with path.open(encoding="utf-8", newline="") as file:
+                content = [{k: v if v != "" else None for k, v in row.items()} for row in csv.DictReader(file)]
+        else:
+            content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, csv.Error) as error:
+        raise InvalidSetting(f"{path} cannot be read: {error}", f"Give {RECORDS}.") from None
+    if isinstance(content, dict) and isinstance(content.get("records"), list):
+        content = content["records"]
+    elif isinstance(content, dict):  # `crossward study example` writes {"study", "record"}
+        content = [content["record"] if isinstance(content.get("record"), dict) else content]
+    if not isinstance(content, list) or not content or not all(_is_record(one) for one in content):
+        raise InvalidSetting(f"{path} does not hold records.", f"Give {RECORDS}.")
+    return content
+
+
+def _is_record(content: Any) -> bool:
+    """Whether this is names and single values."""
+    return (
+        isinstance(content, dict)
+        and bool(content)
+        and all(isinstance(name, str) for name in content)
+        and all(
+            value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+            for value in content.values()
+        )
+    )
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What keeps a file or folder from being written, in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"{path} cannot be written: {error.strerror}.", "Is the path right, and the folder yours to write in?"
+        ) from error

@@ -1,0 +1,65 @@
+"""`crossward predict`, `evaluate` and `release-auc`: a target's models, for its own patients and its steward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crossward_cli.connections import at_site
+from crossward_cli.files import read_records
+from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl, Study
+from crossward_cli.output import print_json, print_table, tell
+
+
+def predict(
+    study: Study,
+    file: Annotated[Path, typer.Argument(help="Records in the study's units: CSV, or JSON (one or a list).")],
+    site_token: SiteToken,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Predict with a target's model, for its own patients."""
+    records = read_records(file)
+    with at_site(site, site_token, ca) as client:
+        answer = client.predict(study, records)
+    if json:
+        print_json(answer)
+        return
+    print_table(
+        ("record", f"probability of {answer['label']}", "class"),
+        ((number, f"{one['probability']:.3f}", one["class"]) for number, one in enumerate(answer["predictions"], 1)),
+    )
+
+
+def evaluate(
+    study: Study, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
+) -> None:
+    """How well a target's model does on its own holdout. It stays at the site."""
+    with at_site(site, site_token, ca) as client:
+        evaluation = client.evaluation(study)
+    if json:
+        print_json(evaluation)
+        return
+    low, high = evaluation["interval"]
+    interval = f"95 %: {low:.3f} to {high:.3f}"
+    print(f"AUC {evaluation['auc']:.3f} ({interval}) on {evaluation['records']:,} records not trained on.")
+    print("Not paid for: it stays in the house.")
+
+
+def release_auc(
+    study: Study,
+    epsilon: Annotated[float, typer.Option(help="What each person of the holdout pays for it.")],
+    site_token: SiteToken,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Release a target's AUC on its holdout with noise, paid for: this number may leave the house."""
+    with at_site(site, site_token, ca) as client:
+        paid = client.release_auc(study, epsilon)
+    noise = f"give or take {paid['deviation']:.3f} of noise"
+    text = f"AUC {paid['auc']:.3f}, {noise}. Paid with epsilon {epsilon:g}: it may leave the house."
+    tell(paid, text, as_json=json)
