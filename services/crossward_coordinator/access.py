@@ -24,9 +24,8 @@ from crossward_coordinator.people.tables import TOKENS, PersonRole
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import read, write
 from crossward_service.http import problems
-from crossward_service.http.parties import Trust, require_party
-from crossward_service.http.tokens import Holder, require
-from crossward_service.http.transactions import transaction
+from crossward_service.http.access import Holder, Trust, require, require_party
+from crossward_service.http.app import transaction
 from crossward_service.ops.crash import crash_point
 
 PartyId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]

@@ -23,7 +23,7 @@ from crossward_coordinator.tasks import aggregate
 from crossward_coordinator.tasks.tables import TASKS, tasks
 from crossward_service.db.engine import read, write
 from crossward_service.db.lifecycle import Lifecycle
-from crossward_service.http.metrics import RequestMetrics
+from crossward_service.http.telemetry import RequestMetrics
 
 log = logging.getLogger("crossward.clock")
 

@@ -15,19 +15,16 @@ from crossward_coordinator.ledger.service import count_verified
 from crossward_coordinator.parties import service as parties
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import read
-from crossward_service.ops import certificates, database, machine, peer
+from crossward_service.ops import examination, peer
 from crossward_service.ops.findings import Findings, Notes
 
 
 def examine(settings: CoordinatorSettings) -> Findings:
     """Examine a coordinator, running or not."""
     findings = Findings()
-    machine.folder(findings, settings)
-    machine.disk(findings, settings.data_dir)
-    certificates.examine(findings, settings)
-    machine.listening(findings, settings, "coordinator")
+    examination.examine_surroundings(findings, settings, "coordinator")
     with ExitStack() as stack:
-        engine = database.examine(findings, settings, MIGRATIONS, stack)
+        engine = examination.examine_database(findings, settings, MIGRATIONS, stack)
         own = _key(findings, settings, engine)
         if engine is not None:
             with read(engine) as connection:
@@ -73,7 +70,7 @@ def _clock(findings: Findings, connection: Connection) -> None:
         there = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
         off = abs(time.time() - float(there))
         difference = f"This clock and the database's differ by {off:.0f} s."
-        if off >= peer.WORRY:
+        if off >= peer.DRIFT_SECONDS:
             note.warning(difference, "Set both clocks (NTP): sites' signatures are judged by this one.")
         else:
             note.ok(difference)

@@ -11,7 +11,8 @@ from sqlalchemy import Column, Connection, Float, String, Table, insert, select
 from crossward.errors import InvalidSetting, NotReady
 from crossward.protocol import keys
 from crossward.protocol.constants import COORDINATOR
-from crossward.protocol.messages import Receipt, SignedReceipt
+from crossward.protocol.envelopes import SignedReceipt
+from crossward.protocol.messages import Receipt
 from crossward_coordinator.database import metadata
 
 identity = Table(
@@ -42,7 +43,7 @@ class Identity:
 
     def sign(self, receipt: Receipt) -> SignedReceipt:
         """Countersign."""
-        return SignedReceipt.sign(receipt, self.key, party=COORDINATOR, key_id=self.key_id)
+        return SignedReceipt.sign(receipt, self.key, party=COORDINATOR)
 
 
 def load(path: Path) -> Identity:

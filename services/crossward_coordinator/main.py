@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from crossward.errors import StorageFailed
+from crossward.errors import NotReady, StorageFailed
 from crossward_coordinator import identity
 from crossward_coordinator.app import check_database, create_app
 from crossward_coordinator.database import MIGRATIONS
@@ -18,8 +18,7 @@ from crossward_coordinator.people.tables import TOKENS, PersonRole
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import connect, read, write
 from crossward_service.db.tokens import HeldToken
-from crossward_service.http import workers
-from crossward_service.http.serve import run
+from crossward_service.http.serve import run, run_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +49,19 @@ def init(settings: CoordinatorSettings) -> Initialised:
 
 def issue_token(settings: CoordinatorSettings, role: str, name: str) -> str:
     """A further token for a person, by whoever may run commands on the coordinator's machine."""
-    with _engine(settings) as engine, write(engine) as connection:
+    with _made_before(settings) as engine, write(engine) as connection:
         return TOKENS.issue(connection, role, name, time.time())
 
 
 def held_tokens(settings: CoordinatorSettings) -> list[HeldToken[PersonRole]]:
     """Who holds a token, as what, since when."""
-    with _engine(settings) as engine, read(engine) as connection:
+    with _made_before(settings) as engine, read(engine) as connection:
         return TOKENS.held(connection)
 
 
 def revoke_token(settings: CoordinatorSettings, name: str) -> None:
     """Make a token worthless; a running coordinator looks at every request's token anew."""
-    with _engine(settings) as engine, write(engine) as connection:
+    with _made_before(settings) as engine, write(engine) as connection:
         TOKENS.revoke(connection, name)
 
 
@@ -73,7 +72,7 @@ def serve(settings: CoordinatorSettings) -> None:
     if settings.workers == 1:
         run(create_app(settings), settings)
     else:
-        workers.run(create_app, settings, settings.workers)
+        run_workers(create_app, settings, settings.workers)
 
 
 @contextmanager
@@ -83,3 +82,13 @@ def _engine(settings: CoordinatorSettings) -> Iterator[Engine]:
         yield engine
     finally:
         engine.dispose()
+
+
+@contextmanager
+def _made_before(settings: CoordinatorSettings) -> Iterator[Engine]:
+    """The database of a coordinator that is there already: with a mistaken data directory none is made."""
+    database = settings.sqlite_file
+    if database is not None and not database.is_file():
+        raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
+    with _engine(settings) as engine:
+        yield engine

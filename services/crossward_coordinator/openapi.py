@@ -9,14 +9,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from crossward.protocol.certificate import SignedCertificate
-from crossward.protocol.messages import (
-    DeclineMessage,
-    HeartbeatMessage,
-    ResultMessage,
-    SignedReceipt,
-    SignedRelease,
-    TaskMessage,
-)
+from crossward.protocol.envelopes import SignedReceipt, SignedRelease
+from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 
 MESSAGES: tuple[type[BaseModel], ...] = (
     DeclineMessage,

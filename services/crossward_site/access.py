@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from crossward_service.http.tokens import Holder, require
+from crossward_service.http.access import Holder, require
 from crossward_site.identity import tokens
 from crossward_site.identity.tables import PersonRole
 from crossward_site.models.service import Models

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER
 from crossward.errors import CrosswardError, NotReady
 from crossward.privacy.budget import NANO
 from crossward_service.db.engine import read
-from crossward_service.ops import certificates, database, machine, peer
+from crossward_service.ops import examination, peer
 from crossward_service.ops.findings import Findings, Notes
 from crossward_service.ops.peer import Peer
 from crossward_site.data.places import SqlPlace
@@ -29,10 +29,7 @@ COMPARE = "Compare the two ledgers (crossward ledger verify), and see docs/opera
 def examine(settings: SiteSettings, coordinator: str | None = None) -> Findings:
     """Examine a site, running or not. `coordinator` is where to look for one before the site has joined."""
     findings = Findings()
-    machine.folder(findings, settings)
-    machine.disk(findings, settings.data_dir)
-    certificates.examine(findings, settings)
-    machine.listening(findings, settings, settings.service)
+    examination.examine_surroundings(findings, settings, settings.service)
     with ExitStack() as stack:
         site = _site(findings, settings, stack)
         identity = _identity(findings, settings, site)
@@ -45,7 +42,7 @@ def examine(settings: SiteSettings, coordinator: str | None = None) -> Findings:
 
 
 def _site(findings: Findings, settings: SiteSettings, stack: ExitStack) -> Site | None:
-    engine = database.examine(findings, settings, MIGRATIONS, stack)
+    engine = examination.examine_database(findings, settings, MIGRATIONS, stack)
     if engine is None:
         return None
     site = None

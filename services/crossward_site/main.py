@@ -12,7 +12,6 @@ from crossward.errors import NotReady
 from crossward_service.db.engine import connect
 from crossward_service.db.tokens import HeldToken
 from crossward_service.http import serve as server
-from crossward_service.ops.database import sqlite_file
 from crossward_site.app import create_app
 from crossward_site.identity import tokens
 from crossward_site.identity.service import Identity, join
@@ -65,7 +64,7 @@ def serve(settings: SiteSettings) -> None:
 @contextmanager
 def _made_before(settings: SiteSettings) -> Iterator[Site]:
     """A site that is there already: with a mistaken data directory none is made."""
-    database = sqlite_file(settings)
+    database = settings.sqlite_file
     if database is not None and not database.is_file():
         raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
     engine = connect(settings.database_url)

@@ -35,8 +35,7 @@ def at_site(url: str, token: str, ca: Path | None) -> SiteClient:
 
 def wait_for_service(url: str, ca: Path | None) -> None:
     """Wait until a service answers: whoever sends what must not be sent twice asks here first."""
-    from crossward.client.http import HttpClient
-    from crossward.client.retry import NEVER
+    from crossward.client.http import NEVER, HttpClient
 
     with HttpClient(url, ca=ca, retry=NEVER) as client:
 

@@ -23,8 +23,9 @@ commands = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
 )
-for service in services.SERVICES.values():
-    commands.add_typer(services.group_of(service), name=service.name)
+for name in ("coordinator", "source", "target"):
+    commands.add_typer(services.group_of(services.SERVICES[name]), name=name)
+services.add_commands(site.group, services.SERVICES["site"])
 commands.command("doctor")(services.doctor)
 commands.add_typer(parties.group, name="party")
 commands.add_typer(studies.group, name="study")

@@ -1,4 +1,4 @@
-"""Run a service, and keep it well: `crossward coordinator|source|target ...` and `crossward doctor`.
+"""Run a service, and keep it well: `crossward coordinator|source|target|site ...` and `crossward doctor`.
 
 `ServiceCommands` is one kind of service as its operator knows it. Its subclasses are all that the command line knows of
 the services' own packages; the commands below are the same for every kind.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
@@ -19,34 +19,22 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crossward.errors import InvalidSetting, NotReady
+from crossward.errors import InvalidSetting
 from crossward_cli.options import DataDir, Json, Tokens
 from crossward_cli.output import print_json, print_table, say, tell
 from crossward_service.ops.files import write_file
 
 if TYPE_CHECKING:
     from crossward_coordinator.settings import CoordinatorSettings
+    from crossward_service.db.tokens import HeldToken
     from crossward_service.http.settings import ServiceSettings
-    from crossward_service.ops.archive import Manifest
-    from crossward_service.ops.backup import Kind
+    from crossward_service.ops.backup import Kind, Manifest
     from crossward_service.ops.findings import Finding, Findings
     from crossward_site.settings import SiteSettings
-    from crossward_source.settings import SourceSettings
-    from crossward_target.settings import TargetSettings
 
 S = TypeVar("S", bound="ServiceSettings")
-AnySite = TypeVar("AnySite", bound="SiteSettings")
 
 VERDICT_COLOURS = {"ok": "green", "warning": "yellow", "fault": "bold red"}
-
-
-@dataclass(frozen=True, slots=True)
-class TokenHolder:
-    """Who holds a token, as what, since when (seconds since 1970). The tokens themselves nobody can show."""
-
-    name: str
-    role: str
-    created: float
 
 
 class ServiceCommands(ABC, Generic[S]):
@@ -68,7 +56,7 @@ class ServiceCommands(ABC, Generic[S]):
         """One more token."""
 
     @abstractmethod
-    def token_holders(self, settings: S) -> list[TokenHolder]:
+    def token_holders(self, settings: S) -> Sequence[HeldToken[Any]]:
         """Who holds a token, the oldest first."""
 
     @abstractmethod
@@ -104,40 +92,25 @@ class CoordinatorCommands(ServiceCommands["CoordinatorSettings"]):
         """Its first tokens."""
         from crossward_coordinator.main import init
 
-        return init(settings).tokens
+        return {str(role): token for role, token in init(settings).tokens.items()}
 
     def new_token(self, settings: CoordinatorSettings, role: str, name: str) -> str:
         """A token for a person."""
         from crossward_coordinator.main import issue_token
 
-        self._check_there(settings)
         return issue_token(settings, role, name)
 
-    def token_holders(self, settings: CoordinatorSettings) -> list[TokenHolder]:
+    def token_holders(self, settings: CoordinatorSettings) -> Sequence[HeldToken[Any]]:
         """The people."""
-        from crossward_coordinator.workflows import tokens
-        from crossward_service.db.engine import connect, read
+        from crossward_coordinator.main import held_tokens
 
-        self._check_there(settings)
-        engine = connect(settings.database_url)
-        try:
-            with read(engine) as connection:
-                return [TokenHolder(*holder) for holder in tokens.held(connection)]
-        finally:
-            engine.dispose()
+        return held_tokens(settings)
 
     def revoke_token(self, settings: CoordinatorSettings, name: str) -> None:
         """Forget a person."""
-        from crossward_coordinator.workflows import tokens
-        from crossward_service.db.engine import connect, write
+        from crossward_coordinator.main import revoke_token
 
-        self._check_there(settings)
-        engine = connect(settings.database_url)
-        try:
-            with write(engine) as connection:
-                tokens.revoke(connection, name)
-        finally:
-            engine.dispose()
+        revoke_token(settings, name)
 
     def serve(self, settings: CoordinatorSettings) -> None:
         """Serve."""
@@ -157,100 +130,91 @@ class CoordinatorCommands(ServiceCommands["CoordinatorSettings"]):
 
         return kind(settings)
 
-    @staticmethod
-    def _check_there(settings: CoordinatorSettings) -> None:
-        """Refuse a data directory without a database, which SQLite would make."""
-        from crossward_service.ops.database import sqlite_file
 
-        database = sqlite_file(settings)
-        if database is not None and not database.is_file():
-            raise NotReady(f"The database {database} is not there.", "Is this the right data directory?")
+class SiteCommands(ServiceCommands["SiteSettings"]):
+    """A hospital's site, in both roles."""
 
-
-class SiteCommands(ServiceCommands[AnySite]):
-    """A hospital's site, with the role that its settings give it."""
-
-    name: Literal["source", "target"]
+    name = "site"
     first_roles = ("steward",)
 
-    def init(self, settings: AnySite) -> Mapping[str, str]:
+    def settings(self, **options: Any) -> SiteSettings:
+        """Its settings."""
+        from crossward_site.settings import SiteSettings
+
+        return SiteSettings.load(**_used(options))
+
+    def init(self, settings: SiteSettings) -> Mapping[str, str]:
         """The steward's token."""
-        from crossward_site.commands import init
+        from crossward_site.main import init
 
         token = init(settings)
         return {} if token is None else {"steward": token}
 
-    def new_token(self, settings: AnySite, role: str, name: str) -> str:
+    def new_token(self, settings: SiteSettings, role: str, name: str) -> str:
         """A token for a steward or a clinic."""
-        from crossward_site.commands import new_token
+        from crossward_site.main import new_token
 
         return new_token(settings, role, name)
 
-    def token_holders(self, settings: AnySite) -> list[TokenHolder]:
+    def token_holders(self, settings: SiteSettings) -> Sequence[HeldToken[Any]]:
         """Stewards and clinics."""
-        from crossward_site.commands import held_tokens
+        from crossward_site.main import held_tokens
 
-        return [TokenHolder(*holder) for holder in held_tokens(settings)]
+        return held_tokens(settings)
 
-    def revoke_token(self, settings: AnySite, name: str) -> None:
+    def revoke_token(self, settings: SiteSettings, name: str) -> None:
         """Forget a steward or a clinic."""
-        from crossward_site.commands import revoke_token
+        from crossward_site.main import revoke_token
 
         revoke_token(settings, name)
 
-    def examine(self, settings: AnySite, coordinator: str | None) -> Findings:
+    def serve(self, settings: SiteSettings) -> None:
+        """Serve."""
+        from crossward_site.main import serve
+
+        serve(settings)
+
+    def examine(self, settings: SiteSettings, coordinator: str | None) -> Findings:
         """Everything between its records and its coordinator."""
         from crossward_site.doctor import examine
 
-        return examine(settings, self.name, coordinator)
+        return examine(settings, coordinator)
 
-    def backup_kind(self, settings: AnySite) -> Kind:
+    def backup_kind(self, settings: SiteSettings) -> Kind:
         """Database, keys and secret."""
         from crossward_site.backup import kind
 
-        return kind(settings, self.name)
+        return kind(settings)
 
 
-class SourceCommands(SiteCommands["SourceSettings"]):
+class SourceCommands(SiteCommands):
     """A site that is a source."""
 
     name = "source"
 
-    def settings(self, **options: Any) -> SourceSettings:
+    def settings(self, **options: Any) -> SiteSettings:
         """Its settings."""
         from crossward_source.settings import SourceSettings
 
         return SourceSettings.load(**_used(options))
 
-    def serve(self, settings: SourceSettings) -> None:
-        """Serve."""
-        from crossward_source.main import serve
 
-        serve(settings)
-
-
-class TargetCommands(SiteCommands["TargetSettings"]):
+class TargetCommands(SiteCommands):
     """A site that is a target."""
 
     name = "target"
 
-    def settings(self, **options: Any) -> TargetSettings:
+    def settings(self, **options: Any) -> SiteSettings:
         """Its settings."""
         from crossward_target.settings import TargetSettings
 
         return TargetSettings.load(**_used(options))
 
-    def serve(self, settings: TargetSettings) -> None:
-        """Serve."""
-        from crossward_target.main import serve
-
-        serve(settings)
-
 
 SERVICES: dict[str, ServiceCommands[Any]] = {
-    service.name: service for service in (CoordinatorCommands(), SourceCommands(), TargetCommands())
+    service.name: service for service in (CoordinatorCommands(), SourceCommands(), TargetCommands(), SiteCommands())
 }
-Name = Literal["coordinator", "source", "target"]
+Name = Literal["coordinator", "source", "target", "site"]
 
 
 def _used(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -371,7 +335,7 @@ def _init_with_files(service: ServiceCommands[S], data_dir: Path | None, folder:
             write_file(path, f"{token}\n".encode())
 
 
-def _show_holders(holders: list[TokenHolder], *, as_json: bool) -> None:
+def _show_holders(holders: Sequence[HeldToken[Any]], *, as_json: bool) -> None:
     from crossward.protocol.times import moment
 
     rows = [(holder.name, holder.role, moment(holder.created).isoformat(timespec="seconds")) for holder in holders]
@@ -444,5 +408,5 @@ def _show_findings(findings: list[Finding]) -> None:
     table = Table("check", "", "found", "what to do")
     for item in findings:
         verdict = f"[{VERDICT_COLOURS[item.verdict]}]{item.verdict}[/]"
-        table.add_row(escape(item.check), verdict, escape(item.found), escape(item.fix))
+        table.add_row(escape(item.check), verdict, escape(item.observation), escape(item.fix))
     Console().print(table)

@@ -17,7 +17,7 @@ import engine
 from federation import EPSILON, Federation
 
 from crossward.protocol.ledger.chain import first_difference
-from crossward.protocol.messages import SignedRelease
+from crossward.protocol.envelopes import SignedRelease
 from crossward_lab.demo.people import POLICY
 
 NANO = round(EPSILON * 1e9)

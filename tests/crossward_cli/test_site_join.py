@@ -9,7 +9,7 @@ import pytest
 import typer.testing
 
 from crossward.errors import InvalidSetting, NotReady
-from crossward_cli import waiting
+from crossward_site.approvals.service import waiting
 from crossward_cli.main import commands
 
 

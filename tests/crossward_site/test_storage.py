@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 import crossward_site.app  # noqa: F401  (all tables)
 from crossward.protocol.ledger.lines import Head
-from crossward.protocol.messages import TaskMessage
+from crossward.protocol.tasks import TaskMessage
 from crossward_service.db.engine import connect, read, write
 from crossward_site import facts
 from crossward_site.facts import Fact

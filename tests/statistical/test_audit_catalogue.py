@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from crossward_lab.audit.measures import AuditReport, MechanismVerdict, MutantVerdict
+from crossward_lab.audit.report import AuditReport, MechanismVerdict, MutantVerdict
 
 from crossward_lab.audit import audit_one, run
 from crossward_lab.audit.mechanisms import MECHANISMS

@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import Connection, insert, select
 
 from crossward.errors import Conflict
-from crossward.protocol import messages
 from crossward.protocol.certificate import (
     Certificate,
     CertifiedCharge,
@@ -14,9 +13,9 @@ from crossward.protocol.certificate import (
     SignedCertificate,
 )
 from crossward.protocol.constants import COORDINATOR, certificate_id
+from crossward.protocol.descriptions import read_release
+from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.ledger.lines import ReserveBody
-from crossward.protocol.messages import SignedReceipt, SignedRelease
-from crossward.protocol.messages.descriptions import read_release
 from crossward.protocol.times import moment
 from crossward.version import __version__
 from crossward_coordinator.certificates.tables import certificates
@@ -49,7 +48,7 @@ def issue(connection: Connection, own: Identity, record: StudyRecord, now: float
         public_set=public_sets.digest(connection, record.id),
         parties=tuple(_party(connection, record, task) for task in tasks_of(connection, record.id)),
     )
-    signed = SignedCertificate.sign(certificate, own.key, party=COORDINATOR, key_id=own.key_id)
+    signed = SignedCertificate.sign(certificate, own.key, party=COORDINATOR)
     connection.execute(insert(certificates).values(study=record.id, document=signed.canonical().decode()))
 
 
@@ -66,8 +65,7 @@ def find(connection: Connection, study: str) -> SignedCertificate:
 def _party(connection: Connection, record: StudyRecord, task: TaskRecord) -> CertifiedParty:
     result = releases.find(connection, task.id)
     if result is None:
-        head = mirror(task.party).head(connection)
-        at = messages.Head(sequence=head.sequence, hash=head.hash)
+        at = mirror(task.party).head(connection)
     else:
         at = SignedReceipt.from_json(result.receipt).content().head
     return CertifiedParty(

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from crossward.errors import ChainBroken
+from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.ledger.lines import Line
-from crossward.protocol.messages import SignedReceipt
 from crossward_coordinator.access import (
     Form,
     FromParty,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from crossward.errors import ChainBroken, CrosswardError, LedgerRefused
-from crossward.protocol import messages
 from crossward.protocol.constants import LINES
+from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.ledger.lines import Head, Line
-from crossward.protocol.messages import Receipt, SignedReceipt
+from crossward.protocol.messages import Receipt
 from crossward.protocol.times import moment
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger.tables import ledger
@@ -69,8 +69,7 @@ def take_lines(
 
 def receipt(own: Identity, task: str, release: str | None, head: Head, now: float) -> SignedReceipt:
     """A countersigned receipt."""
-    at = messages.Head(sequence=head.sequence, hash=head.hash)
-    return own.sign(Receipt(task=task, release=release, head=at, time=moment(now)))
+    return own.sign(Receipt(task=task, release=release, head=head, time=moment(now)))
 
 
 def _end_leases(connection: Connection, party: str, now: float) -> None:

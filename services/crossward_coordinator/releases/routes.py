@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from crossward.protocol.messages import SignedReceipt, SignedRelease
+from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward_coordinator.access import Reader, Reading
 from crossward_coordinator.openapi import answers
 from crossward_coordinator.releases import service

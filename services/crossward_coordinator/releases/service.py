@@ -6,10 +6,9 @@ from sqlalchemy import Column, Connection, func, insert, select
 
 from crossward.errors import NotFound
 from crossward.protocol.constants import TaskKind
-from crossward.protocol.messages import SignedReceipt, SignedRelease
+from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.study import Study
 from crossward_coordinator.releases.tables import ResultRecord, results
-from crossward_coordinator.studies.tables import aggregates
 from crossward_coordinator.tasks.tables import TaskRecord, TaskState, tasks
 
 
@@ -74,7 +73,7 @@ def _inputs(connection: Connection, study: Study, kind: TaskKind, column: Column
     """Releases of tasks that are done, in the order of the parties' names; late ones are not among them."""
     if kind is TaskKind.TRAIN_SOURCE or not study.method.has_sources:
         return []
-    aggregated = kind is TaskKind.TRAIN_TARGET and aggregates(study)
+    aggregated = kind is TaskKind.TRAIN_TARGET and study.method.aggregates
     learned_from = TaskKind.AGGREGATE if aggregated else TaskKind.TRAIN_SOURCE
     query = (
         select(column)

@@ -33,7 +33,6 @@ from crossward_coordinator.studies.tables import (
     EventKind,
     StudyRecord,
     StudyState,
-    aggregates,
     find_study,
     studies,
 )
@@ -167,7 +166,7 @@ def _first_phase(record: StudyRecord) -> StudyState:
 
 def _open_next(connection: Connection, record: StudyRecord, now: float) -> None:
     """After the sources: targets, or first the coordinator's aggregate."""
-    if aggregates(record.study):
+    if record.study.method.aggregates:
         _open_tasks(connection, record, TaskKind.AGGREGATE, [COORDINATOR], now)
         text = "The sources' models are being aggregated."
         events.note(connection, record.id, EventKind.QUORUM, text, now=now)

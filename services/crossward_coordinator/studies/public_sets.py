@@ -14,7 +14,7 @@ from crossward.errors import Conflict, InvalidInput, InvalidMessage, NotFound
 from crossward.privacy.noise import Array
 from crossward.protocol.canonical import sha256
 from crossward.study import Study
-from crossward_coordinator.studies.tables import StudyRecord, StudyState, aggregates, find_study, public_sets
+from crossward_coordinator.studies.tables import StudyRecord, StudyState, find_study, public_sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def check(connection: Connection, study_id: str, data: bytes) -> PublicSet:
     """A file as a study's public set, or the reason that it is none. Reads only: it may take a while."""
     record, name = find_study(connection, study_id), sha256(data)
     study = record.study
-    if not aggregates(study):
+    if not study.method.aggregates:
         raise Conflict(f"{study.method.name} uses no public set.", "Only the feature method does.")
     _check_welcome(connection, record, name)
     text = _text(data)

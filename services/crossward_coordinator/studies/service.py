@@ -22,7 +22,6 @@ from crossward_coordinator.studies.tables import (
     StudyRecord,
     StudyState,
     find_study,
-    public_set_name,
     studies,
 )
 from crossward_coordinator.tasks.tables import TaskRecord, tasks_of
@@ -86,7 +85,7 @@ def start(connection: Connection, study_id: str, now: float) -> None:
         raise Conflict(
             f"These parties cannot take part: {'; '.join(absent)}.", "Invite, enrol or reconcile them, then start."
         )
-    if (name := public_set_name(study)) is not None and public_sets.digest(connection, study_id) is None:
+    if (name := study.method.public_set_name) is not None and public_sets.digest(connection, study_id) is None:
         raise Conflict(f"The public set {name!r} is not here.", "PUT it to /v1/studies/{id}/public-set first.")
     events.note(connection, study_id, EventKind.STUDY_STARTED, "", now=now)
     begin(connection, record, now)

@@ -148,16 +148,6 @@ def find_study(connection: Connection, study: str, *, lock: bool = False) -> Stu
     return StudyRecord(**row._asdict())
 
 
-def public_set_name(study: Study) -> str | None:
-    """The public set on which the coordinator weighs the sources' models; None where the method does not aggregate."""
-    return study.method.public_set if study.method.name == "feature" else None
-
-
-def aggregates(study: Study) -> bool:
-    """Whether the coordinator weighs the sources' models before the targets learn from them."""
-    return public_set_name(study) is not None
-
-
 @lru_cache(maxsize=64)
 def _read(document: str) -> Study:
     return Study.from_canonical(document)

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
-from crossward.errors import CrosswardError, InvalidMessage, StorageFailed
-from crossward.learning.model import ReleasedModel
+from crossward.errors import CrosswardError, StorageFailed
 from crossward.privacy.noise import Array
 from crossward.protocol.constants import COORDINATOR
+from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.ledger.lines import START
-from crossward.protocol.messages import ModelMessage, SignedRelease, TaskMessage
+from crossward.protocol.tasks import TaskMessage
 from crossward.study import Study
-from crossward.study.learners import aggregate
+from crossward.study.wire import check_message, open_study, to_message, to_model
+from crossward.study.work import aggregate
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger.service import receipt
 from crossward_coordinator.studies import events, public_sets
@@ -45,7 +46,7 @@ def run_one(engine: Engine, own: Identity, *, lasts: float) -> bool:
     if task is None:
         return False
     try:
-        study = task.open_study()
+        study = open_study(task)
         with read(engine) as connection:
             X, y = public_sets.load(connection, study)
         release = compute(own, task, study, X, y)
@@ -65,13 +66,10 @@ def run_one(engine: Engine, own: Identity, *, lasts: float) -> bool:
 def compute(own: Identity, task: TaskMessage, study: Study, X: NDArray[np.floating], y: Array) -> SignedRelease:
     """The aggregate of the task's inputs on the public records, signed by the coordinator."""
     inputs = [signed.content() for signed in task.inputs]
-    models = [message.to_model(study) for message in inputs]
-    partners = [model for model in models if isinstance(model, ReleasedModel)]
-    if len(partners) != len(models):
-        raise InvalidMessage("A source's release is not one model.", "The feature method weighs single models.")
-    message = ModelMessage.of(study, aggregate(study, partners, X, y), COORDINATOR, inputs)
-    message.check_against(study)
-    return SignedRelease.sign(message, own.key, party=COORDINATOR, key_id=own.key_id)
+    models = [to_model(study, message) for message in inputs]
+    message = to_message(study, aggregate(study, models, X, y), COORDINATOR, inputs)
+    check_message(study, message)
+    return SignedRelease.sign(message, own.key, party=COORDINATOR)
 
 
 def _finish(connection: Connection, own: Identity, task_id: str, release: SignedRelease) -> None:

@@ -12,11 +12,14 @@ from typing import Self
 from sqlalchemy import Connection
 
 from crossward.errors import AlreadyReleased, InvalidMessage, NotReserved, TaskEnded
+from crossward.protocol.descriptions import read_release
+from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.ledger.lines import Line, ReleaseBody, ReserveBody
-from crossward.protocol.messages import ModelMessage, ResultMessage, SignedReceipt, SignedRelease
-from crossward.protocol.messages.descriptions import read_release
+from crossward.protocol.messages import ModelMessage
+from crossward.protocol.tasks import ResultMessage
 from crossward.study import Study
-from crossward.study.learners import charged_cells
+from crossward.study.wire import check_message
+from crossward.study.work import charged_cells
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger import service as ledger
 from crossward_coordinator.ledger.service import Stopped, mirror
@@ -116,9 +119,9 @@ def _verified(connection: Connection, study: Study, task: TaskRecord, opened: Op
     if release.party != task.party:
         raise InvalidMessage("The release is another party's.", "A party sends its own.")
     release.check_signature(parties.release_key(connection, task.party, release.key_id))
-    if content.role != role:
-        raise InvalidMessage(f"The model was made as {content.role}, and the task is a {role}'s.", "Train again.")
-    content.check_against(study)
+    if content.kind is not task.kind:
+        raise InvalidMessage(f"The model is of {content.kind}, and the task is {task.kind}.", "Train again.")
+    check_message(study, content)
     if sorted(content.inputs) != sorted(releases.input_digests(connection, study, task.kind)):
         raise InvalidMessage("The model did not learn from the releases the task came with.", "Train on those.")
     return content
@@ -146,4 +149,4 @@ def _check_paid(connection: Connection, study: Study, task: TaskRecord, content:
 
 def _cells(study: Study, task: TaskRecord) -> set[int]:
     """The cells that the task's release is charged to; none where nothing leaves the site."""
-    return set(charged_cells(study, task.kind.role.value))
+    return set(charged_cells(study, task.kind.role))

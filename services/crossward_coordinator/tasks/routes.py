@@ -9,7 +9,8 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from crossward.protocol.messages import DeclineMessage, HeartbeatMessage, ResultMessage, SignedReceipt, TaskMessage
+from crossward.protocol.envelopes import SignedReceipt
+from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 from crossward_coordinator.access import FromParty, Own, Settings, Writing, engine_of, refuse, sent, settings_of
 from crossward_coordinator.ledger.service import Stopped
 from crossward_coordinator.openapi import answers, sends

@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from crossward.errors import Conflict, InvalidMessage, TaskEnded
-from crossward.protocol.messages import DeclineMessage, HeartbeatMessage, TaskMessage
+from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, TaskMessage
+from crossward.study.wire import task_message
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger.service import charge
 from crossward_coordinator.parties import service as parties
@@ -57,10 +58,10 @@ def lease(connection: Connection, party: str, *, now: float, lasts: float) -> Ta
         _hold(connection, task, now + lasts, now, attempt=attempt, progress=0.0, note="")
         events.note(connection, record.id, EventKind.TASK_TAKEN, f"Attempt {attempt}.", party=party, now=now)
         study = record.study
-        return TaskMessage.of(
+        return task_message(
             study,
             id=task.id,
-            kind=task.kind.value,
+            kind=task.kind,
             lease_seconds=lasts,
             inputs=releases.inputs(connection, study, task.kind),
             attempt=attempt,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from crossward.protocol.messages.base import TaskId
+from crossward.protocol.messages import TaskId
 from crossward.values import Note, Slug
 from crossward_site.access import OpenSite, SiteRunner
 from crossward_site.approvals import service

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from crossward.privacy.budget import Budget
+from crossward.protocol.ledger.lines import FilterKind
 from crossward.study import Study
 from crossward.values import NotNegative, Positive, Slug
 from crossward_service.db.engine import read
@@ -48,7 +49,7 @@ class NewDataset(BaseModel):
     mapping: DataMap
     epsilon: Positive
     delta: NotNegative = 0.0
-    filter: Literal["basic", "zcdp"] = "basic"
+    filter: FilterKind = FilterKind.BASIC
     records_per_person: Annotated[int, Field(ge=1, le=100)] = 1
     study: StudyText | None = None
 

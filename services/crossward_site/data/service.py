@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +31,9 @@ from crossward.privacy.budget import NANO, Budget
 from crossward.privacy.noise import Array
 from crossward.protocol.canonical import canonical
 from crossward.protocol.constants import CELLS, Role
-from crossward.protocol.ledger.lines import MOST_ATTO_DELTA, MOST_NANO_EPSILON, OpenBody
+from crossward.protocol.ledger.lines import MOST_ATTO_DELTA, MOST_NANO_EPSILON, FilterKind, OpenBody
 from crossward.protocol.ledger.rules import Balance
-from crossward.study import Study
-from crossward.study.learners import cells_for
+from crossward.study import Study, work
 from crossward_service.db.engine import read, write
 from crossward_site import facts
 from crossward_site.data.mapping import DataMap
@@ -105,7 +103,7 @@ class Vault:
         mapping: DataMap,
         budget: Budget,
         *,
-        rule: Literal["basic", "zcdp"] = "basic",
+        rule: FilterKind = FilterKind.BASIC,
         records_per_person: int = 1,
         study: Study | None = None,
     ) -> Dataset:
@@ -309,7 +307,7 @@ def fitting(connection: Connection, study: Study) -> list[Dataset]:
 
 # -- rows -----------------------------------------------------------------------------------------------------------
 def _cells(study: Study, role: Role) -> dict[str, tuple[int, ...]]:
-    return cells_for(study, role)  # type: ignore[arg-type]
+    return work.levels(study, role)
 
 
 def _seated(
@@ -327,7 +325,7 @@ def _seated(
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------
-def _check_budget(budget: Budget, rule: Literal["basic", "zcdp"]) -> None:
+def _check_budget(budget: Budget, rule: FilterKind) -> None:
     """Refuse what the ledger would, in the steward's words: it speaks of lines."""
     if budget.nano_epsilon > MOST_NANO_EPSILON:
         raise InvalidEpsilon(
@@ -336,7 +334,7 @@ def _check_budget(budget: Budget, rule: Literal["basic", "zcdp"]) -> None:
         )
     if budget.atto_delta > MOST_ATTO_DELTA:
         raise InvalidEpsilon("The budget's delta is too large.", "The largest is 1. Take it well below 1/n.")
-    if rule == "zcdp" and not 0 < budget.atto_delta < MOST_ATTO_DELTA:
+    if rule is FilterKind.ZCDP and not 0 < budget.atto_delta < MOST_ATTO_DELTA:
         raise InvalidEpsilon("A zCDP budget needs a delta between 0 and 1.", "Take it well below 1/n, such as 1e-6.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
+from crossward.protocol.ledger.lines import FilterKind
 from crossward.protocol.ledger.rules import Balance
 from crossward_site.data.report import ReportView
 from crossward_site.data.service import Dataset
@@ -33,7 +34,7 @@ class DatasetView(View):
     rows: int
     persons: int
     records_per_person: int
-    filter: Literal["basic", "zcdp"]
+    filter: FilterKind
     epsilon: float
     delta: float
     epsilon_spent: float

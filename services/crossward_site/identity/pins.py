@@ -17,7 +17,8 @@ from sqlalchemy import Connection, delete, insert, select
 from crossward.errors import Conflict, Forged, NotFound
 from crossward.protocol import keys
 from crossward.protocol.constants import COORDINATOR
-from crossward.protocol.messages import KeyOf, SignedRelease
+from crossward.protocol.envelopes import SignedRelease
+from crossward.study.wire import KeyOf
 from crossward_service.db.engine import read, write
 from crossward_site.identity.tables import PinOrigin, pins
 from crossward_site.policy.service import Policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossward_service.db.engine import read, write
 from crossward_service.db.tokens import HeldToken
-from crossward_service.http.tokens import Holder
+from crossward_service.http.access import Holder
 from crossward_site.identity.tables import TOKENS, PersonRole
 from crossward_site.site import Site
 

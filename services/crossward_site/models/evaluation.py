@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from crossward.errors import InvalidData, OneClass
+from crossward.methods.base import HOLDOUT
 from crossward.privacy.noise import Array
 from crossward.protocol.constants import Role
-from crossward.study.learners.cells import HOLDOUT
 from crossward_site.data.service import Rows, Vault
 from crossward_site.models.service import Served
 from crossward_site.models.views import CalibrationPoint, Evaluation

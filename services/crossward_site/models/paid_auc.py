@@ -15,16 +15,15 @@ import numpy as np
 from sqlalchemy import insert, select, update
 
 from crossward.errors import BudgetExceeded, InvalidSetting
-from crossward.privacy.auc import PAIRS_SHARE, private_auc
+from crossward.methods.base import HOLDOUT
+from crossward.privacy.auc import auc_release, private_auc
 from crossward.privacy.budget import check_epsilon, nano_epsilon
-from crossward.privacy.calibration import check_records
 from crossward.privacy.noise import SYSTEM
 from crossward.privacy.release import Release
 from crossward.protocol.canonical import canonical, sha256
 from crossward.protocol.constants import PAID_AUC, Role
 from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
-from crossward.study.learners import cells_for, trains
-from crossward.study.learners.cells import HOLDOUT
+from crossward.study import work
 from crossward_service.db.engine import read, write
 from crossward_site.data.service import Vault
 from crossward_site.ledger.service import sync
@@ -46,7 +45,7 @@ def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: floa
         return known
     dataset = dataset_of(site, served)
     n = Vault(site).counts(served.study, Role.TARGET, dataset)[HOLDOUT]
-    release = _announced(n, epsilon)
+    release = auc_release(n, epsilon)
     sync(site, coordinator)
     _reserve(site, served, dataset, task, release, epsilon)
     sync(site, coordinator)
@@ -65,16 +64,11 @@ def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: floa
 
 
 def _check_paid_for(served: Served) -> None:
-    if served.release is None and trains(served.study, "target"):
+    if served.release is None and served.study.method.trains(Role.TARGET):
         raise InvalidSetting(
             "The model was trained here and never released: its AUC would tell about records that nobody paid for.",
             "Look at the evaluation, which stays here; or use a method whose model is released.",
         )
-
-
-def _announced(n: int, epsilon: float) -> Release:
-    parameters = {"n": check_records(n, epsilon), "pairs_share": float(PAIRS_SHARE)}
-    return Release.of("private-auc", epsilon, parameters)
 
 
 def _reserve(site: Site, served: Served, dataset: str, task: str, release: Release, epsilon: float) -> None:
@@ -85,7 +79,7 @@ def _reserve(site: Site, served: Served, dataset: str, task: str, release: Relea
         study=study.id,
         study_hash=study.digest,
         dataset=dataset,
-        cells=cells_for(study, "target")[HOLDOUT],
+        cells=work.levels(study, Role.TARGET)[HOLDOUT],
         nano_epsilon=cost.nano_epsilon,
         atto_delta=cost.atto_delta,
         release=digest_of(release),

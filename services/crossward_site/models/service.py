@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hmac
 import json
-import pickle
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from crossward.errors import Conflict, Forged, InvalidSetting, NotFound
-from crossward.learning.aggregation.boosted_ensemble import BoostedModel, Partner
+from crossward.errors import Conflict, Forged, NotFound
+from crossward.learning.model import Model
 from crossward.protocol.constants import certificate_id
-from crossward.protocol.messages import ModelMessage, SignedRelease
+from crossward.protocol.envelopes import SignedRelease
+from crossward.protocol.messages import ModelMessage
 from crossward.protocol.times import moment, moment_or_none
 from crossward.study import Study
-from crossward.study.learners import TrainedModel, Use, target_learner
-from crossward.study.learners.plan import SourceModel
+from crossward.study.wire import to_model
+from crossward.study.work import TrainedModel, usable
 from crossward_service.db.engine import read
 from crossward_site.models.tables import models
 from crossward_site.models.views import ModelView, TargetStudiesView, TargetStudyView
@@ -26,9 +25,6 @@ from crossward_site.tasks import service as tasks
 from crossward_site.tasks.service import Task
 from crossward_site.tasks.tables import outbox
 
-UsedModel = Any
-"""Anything with `margins` and `scores` of encoded records."""
-
 
 @dataclass(frozen=True, slots=True)
 class Served:
@@ -36,7 +32,7 @@ class Served:
 
     study: Study
     task: Task
-    model: UsedModel
+    model: Model
     release: str | None
     inputs: tuple[str, ...]
 
@@ -92,20 +88,12 @@ def _study_view(task: Task, ready: bool) -> TargetStudyView:
     )
 
 
-def _rebuilt(
-    site: Site, task: Task, release: str | None, sealed: bytes | None, inputs: list[ModelMessage]
-) -> UsedModel:
+def _rebuilt(site: Site, task: Task, release: str | None, sealed: bytes | None, inputs: list[ModelMessage]) -> Model:
     if release is not None:
-        return SignedRelease.from_json(release).content().to_model(task.study, inputs)
-    sources = [message.to_model(task.study) for message in inputs]
-    if sealed is not None:
-        # Only the ensemble is taken from the seal: what a partner's model looks like inside changes with the code.
-        partners = tuple(model for model in sources if isinstance(model, Partner))
-        return BoostedModel(partners, unseal(site.secret, sealed).ensemble)
-    plan = target_learner(task.study, [model for model in sources if isinstance(model, SourceModel)], records=0)
-    if not isinstance(plan, Use):
-        raise InvalidSetting(f"The model of {task.study_id} was never stored.", "Train it again.")
-    return plan.model
+        return usable(to_model(task.study, SignedRelease.from_json(release).content(), inputs))
+    sources = [to_model(task.study, message) for message in inputs]
+    kept = None if sealed is None else unseal(site.secret, sealed)
+    return task.study.method.restore(task.study.terms, sources, kept)
 
 
 def describe(site: Site, served: Served) -> ModelView:
@@ -129,7 +117,8 @@ def describe(site: Site, served: Served) -> ModelView:
 # -- keeping a model ------------------------------------------------------------------------------------------------
 def keep(site: Site, connection: Connection, task: Task, trained: TrainedModel, signed: SignedRelease | None) -> None:
     """Remember which model the target uses. One trained here without a release cannot be rebuilt: it is sealed."""
-    sealed = seal(site.secret, trained.model) if signed is None and trained.n > 0 else None
+    kept = None if signed is not None else task.study.method.keep(trained.model)
+    sealed = None if kept is None else seal(site.secret, kept)
     before = connection.execute(select(models.c.task).where(models.c.study == task.study_id)).scalar_one_or_none()
     if before is not None and tasks.find(connection, before).message.study_hash != task.message.study_hash:
         raise Conflict(f"{task.study_id} is the id of another study's model.", "Refuse the task.")
@@ -138,15 +127,14 @@ def keep(site: Site, connection: Connection, task: Task, trained: TrainedModel, 
     connection.execute(insert(models).values(values))
 
 
-def seal(secret: bytes, model: Any) -> bytes:
-    """A model as bytes that only this site's secret opens again: a pickle from elsewhere could run anything."""
-    data = pickle.dumps(model)
+def seal(secret: bytes, data: bytes) -> bytes:
+    """Bytes that only this site's secret opens again: a model from elsewhere could be anything."""
     return hmac.digest(secret, b"sealed model" + data, "sha256") + data
 
 
-def unseal(secret: bytes, sealed: bytes) -> Any:
-    """The model in a seal that this site made."""
+def unseal(secret: bytes, sealed: bytes) -> bytes:
+    """The bytes in a seal that this site made."""
     tag, data = sealed[:32], sealed[32:]
     if not hmac.compare_digest(tag, hmac.digest(secret, b"sealed model" + data, "sha256")):
         raise Forged("The stored model was not sealed by this site.", "Train it again.")
-    return pickle.loads(data)
+    return data

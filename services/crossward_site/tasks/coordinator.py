@@ -10,16 +10,10 @@ from typing import Any
 
 from crossward.client.http import Answer, HttpClient, Retry
 from crossward.errors import CrosswardError, Forged, NotReady, PartyStopped, RemoteProblem
+from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.ledger.lines import Head, Line
-from crossward.protocol.messages import (
-    DeclineMessage,
-    HeartbeatMessage,
-    Message,
-    Receipt,
-    ResultMessage,
-    SignedReceipt,
-    TaskMessage,
-)
+from crossward.protocol.messages import Message, Receipt
+from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 from crossward_site.identity.service import Identity, Link
 
 _JSON = {"Content-Type": "application/json"}

@@ -12,9 +12,11 @@ from sqlalchemy import Connection, insert, select, update
 
 from crossward.errors import ChainBroken, Forged, LedgerRefused, NotReady
 from crossward.protocol.constants import Role
-from crossward.protocol.ledger.lines import Head, ReleaseBody
-from crossward.protocol.messages import ModelMessage, Receipt, ResultMessage, SignedReceipt, SignedRelease
-from crossward.study.learners import TrainedModel
+from crossward.protocol.envelopes import SignedReceipt, SignedRelease
+from crossward.protocol.ledger.lines import ReleaseBody
+from crossward.protocol.messages import ModelMessage, Receipt
+from crossward.protocol.tasks import ResultMessage
+from crossward.study.work import TrainedModel
 from crossward_service.db.engine import read, write
 from crossward_service.ops.crash import crash_point
 from crossward_site.identity.service import Identity
@@ -48,7 +50,7 @@ def store(
     task = announcement.task
     signed = None
     if message is not None:
-        signed = SignedRelease.sign(message, identity.key, party=identity.party, key_id=identity.key_id)
+        signed = SignedRelease.sign(message, identity.key, party=identity.party)
     with write(site.engine) as connection:
         known = is_stored(connection, task.id)
         if not tasks.move(connection, task, TaskState.STORED, site.clock(), progress=0.9, cause="") or known:
@@ -102,7 +104,7 @@ def _remember(site: Site, task: Task, signed: SignedReceipt) -> None:
 def settle(site: Site, task: Task, receipt: Receipt) -> None:
     """Mark the task as published, if the mirror's head in the receipt is a head of ours; else stop."""
     with write(site.engine) as connection:
-        problem = confirm(site, connection, Head(receipt.head.sequence, receipt.head.hash))
+        problem = confirm(site, connection, receipt.head)
         if not problem:
             connection.execute(update(outbox).where(outbox.c.task == task.id).values(settled=site.clock()))
             tasks.move(connection, task, TaskState.SETTLED, site.clock(), progress=1.0, cause="")

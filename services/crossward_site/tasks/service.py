@@ -15,8 +15,9 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from crossward.errors import InvalidMessage, NotFound
 from crossward.protocol.constants import DeclineReason, Role, TaskKind
-from crossward.protocol.messages import TaskMessage
+from crossward.protocol.tasks import TaskMessage
 from crossward.study import Study
+from crossward.study.wire import open_study
 from crossward_service.db.engine import read
 from crossward_site.site import Site
 from crossward_site.tasks.tables import TASK_STATES, TaskState, tasks
@@ -68,7 +69,7 @@ class Task:
     @cached_property
     def study(self) -> Study:
         """Its study."""
-        return self.message.open_study()
+        return open_study(self.message)
 
     @property
     def role(self) -> Role:
@@ -165,7 +166,7 @@ def forget_held(connection: Connection, task: str) -> None:
 
 def take(site: Site, connection: Connection, message: TaskMessage) -> Task:
     """Store a task, or its new lease if it is known: what was done under the old lease still counts."""
-    study, now = message.open_study(), site.clock()
+    study, now = open_study(message), site.clock()
     row = connection.execute(select(tasks).where(tasks.c.id == message.id).with_for_update()).one_or_none()
     lease = {"attempt": message.attempt, "lease_seconds": message.lease_seconds, "updated": now}
     if row is None:

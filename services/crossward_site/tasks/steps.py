@@ -21,7 +21,8 @@ from crossward.errors import (
     UnknownParty,
 )
 from crossward.protocol.constants import COORDINATOR, PAID_AUC, DeclineReason, Role, TaskKind
-from crossward.protocol.messages import DeclineMessage, HeartbeatMessage, ModelMessage
+from crossward.protocol.messages import ModelMessage
+from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage
 from crossward_service.db.engine import read, write
 from crossward_service.ops.crash import crash_point
 from crossward_site.data.service import Vault
@@ -154,7 +155,7 @@ def _datasets(site: Site, task: Task) -> list[str]:
 
 
 def _inputs(site: Site, coordinator: Coordinator, task: Task) -> tuple[ModelMessage, ...]:
-    find = key_finder(site, coordinator, task.message.inputs, aggregate=task.study.method.name == "feature")
+    find = key_finder(site, coordinator, task.message.inputs, aggregate=task.study.method.aggregates)
 
     def key_of(party: str, name: str) -> Ed25519PublicKey:
         try:
@@ -269,7 +270,7 @@ def _decline(site: Site, coordinator: Coordinator, task: Task) -> None:
     """Tell the coordinator that the task will not be done."""
     reason = task.reason or DeclineReason.POLICY
     with suppress(Conflict, NotFound):  # it has ended there in another way
-        message = DeclineMessage(task=task.id, reason=reason.value, text=task.cause[:2000])
+        message = DeclineMessage(task=task.id, reason=reason, text=task.cause[:2000])
         coordinator.decline(message)
     with write(site.engine) as connection:
         tasks.move(connection, task, TaskState.DECLINED, site.clock())

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossward.errors import InvalidData
+from crossward.methods.base import HOLDOUT, SourceModel
 from crossward.privacy.budget import Cost
 from crossward.privacy.noise import SYSTEM
 from crossward.privacy.release import Release
 from crossward.protocol.constants import Role
 from crossward.protocol.ledger.lines import ReserveBody
-from crossward.protocol.messages import KeyOf, ModelMessage, open_inputs
-from crossward.study.learners import TrainedModel, charged_cells, cost, train_source, train_target, trains
-from crossward.study.learners.cells import HOLDOUT
-from crossward.study.learners.plan import SourceModel
+from crossward.protocol.messages import ModelMessage
+from crossward.study import work
+from crossward.study.wire import KeyOf, open_inputs, to_message, to_model
+from crossward.study.work import TrainedModel
 from crossward_site.data.service import Rows, Vault
 from crossward_site.policy.service import digest_of
 from crossward_site.site import Site
@@ -62,12 +63,12 @@ class Announcement:
 
 def needs_data(task: Task) -> bool:
     """Whether the task reads records at all."""
-    return trains(task.study, task.role)  # type: ignore[arg-type]
+    return task.study.method.trains(task.role)
 
 
 def cells_charged(task: Task) -> tuple[int, ...]:
     """The cells that pay for the task's release; none where nothing is released."""
-    return charged_cells(task.study, task.role)  # type: ignore[arg-type]
+    return work.charged_cells(task.study, task.role)
 
 
 def epsilon_asked(task: Task) -> float:
@@ -80,7 +81,7 @@ def read_inputs(task: Task, key_of: KeyOf) -> tuple[ModelMessage, ...]:
     """The releases that a target learns from, each verified here with its source's own key."""
     if task.role is Role.SOURCE:
         return ()
-    return open_inputs(task.study, task.message.inputs, key_of, aggregated=task.study.method.name == "feature")
+    return open_inputs(task.study, task.message.inputs, key_of)
 
 
 def announce(site: Site, task: Task, dataset: str | None, inputs: tuple[ModelMessage, ...]) -> Announcement:
@@ -92,7 +93,7 @@ def announce(site: Site, task: Task, dataset: str | None, inputs: tuple[ModelMes
     counts.pop(HOLDOUT)
     announced = Announcement(task, dataset, None, Cost(0), sum(counts.values()), inputs)
     models = source_models(announced) if task.role is Role.TARGET else None
-    release = cost(task.study, task.role, counts, models)  # type: ignore[arg-type]
+    release = work.announce(task.study, task.role, counts, models)
     per_person = vault.dataset(dataset).records_per_person
     price = Cost(0) if release is None else release.cost.for_person(per_person)
     return replace(announced, release=release, cost=price)
@@ -101,8 +102,7 @@ def announce(site: Site, task: Task, dataset: str | None, inputs: tuple[ModelMes
 def rows_for(site: Site, task: Task, dataset: str) -> Rows:
     """The task's own rows, never the holdout; refused if they hold one class only."""
     vault = Vault(site)
-    levels = [level for level in vault.counts(task.study, task.role, dataset) if level != HOLDOUT]
-    rows = vault.rows(task.study, task.role, dataset, levels)
+    rows = vault.rows(task.study, task.role, dataset, work.trained_levels(task.study, task.role))
     if len(set(rows.y[rows.present].tolist())) < 2:
         raise InvalidData("The cells that this study trains on hold one class only.", "Bring more records.")
     return rows
@@ -111,14 +111,10 @@ def rows_for(site: Site, task: Task, dataset: str) -> Rows:
 def train(announcement: Announcement, rows: Rows | None) -> TrainedModel:
     """Train under the reservation, and make sure that what came out is what was announced and charged."""
     task = announcement.task
-    if task.role is Role.SOURCE:
-        if rows is None:
-            raise InvalidData("A source without rows has nothing to train on.", "Connect a dataset.")
-        trained = train_source(task.study, rows.X, rows.y, SYSTEM)
-    else:
-        empty = np.empty((0, len(task.study.schema.columns)))
-        rows = rows or Rows(empty, np.empty(0), np.empty(0, dtype="U16"), np.empty(0, dtype=np.bool_))
-        trained = train_target(task.study, source_models(announcement), rows.X, rows.y, rows.level, SYSTEM)
+    empty = np.empty((0, len(task.study.schema.columns)))
+    rows = rows or Rows(empty, np.empty(0), np.empty(0, dtype="U16"), np.empty(0, dtype=np.bool_))
+    sources = source_models(announcement)
+    trained = work.train(task.study, task.role, rows.X, rows.y, rows.level, sources, SYSTEM)
     if trained.release != announcement.release:
         raise InvalidData("The release is not the one that was announced and charged.", "Do not publish it.")
     return trained
@@ -126,12 +122,11 @@ def train(announcement: Announcement, rows: Rows | None) -> TrainedModel:
 
 def source_models(announcement: Announcement) -> list[SourceModel]:
     """What the sources released, as the library's models."""
-    models = [message.to_model(announcement.task.study) for message in announcement.inputs]
-    return [model for model in models if isinstance(model, SourceModel)]
+    return [to_model(announcement.task.study, message) for message in announcement.inputs]
 
 
 def to_send(announcement: Announcement, trained: TrainedModel, party: str) -> ModelMessage | None:
     """What of a trained model leaves the site; None where nothing does."""
     if announcement.release is None:
         return None
-    return ModelMessage.of(announcement.task.study, trained, party, announcement.inputs)
+    return to_message(announcement.task.study, trained, party, announcement.inputs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,15 @@ class Answer:
         return np.full(len(X), self.sign)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomisedAnswer(Release):
+    """What randomised response releases."""
+
+    name: ClassVar[str] = "randomised-response"
+
+    n: int
+
+
 @dataclass(frozen=True, slots=True)
 class RandomisedResponse:
     """The candidate. Special records have a first column above zero."""
@@ -47,7 +57,7 @@ class RandomisedResponse:
 
     def release(self, n: int, features: int) -> Release:
         """What `train` on n records will release."""
-        return Release.of("randomised-response", self.epsilon, {"n": n, "features": features})
+        return RandomisedAnswer(epsilon=self.epsilon, n=n)
 
     def train(self, X: NDArray[np.floating], labels: Array, randomness: Randomness) -> Answer:
         """+1 for a special record, the wrong way round with probability 1/(1 + exp(eps))."""

@@ -11,7 +11,7 @@ import numpy as np
 from crossward.learning.amp import AMP, Noise
 from crossward.learning.dppsgd import DPPSGD
 from crossward.learning.losses import LOGISTIC, Huber, Loss
-from crossward.learning.plr_fs import PLRFS
+from crossward.learning.plr import PLRFS
 from crossward.learning.records import Ball, Records
 from crossward.learning.solver import minimise
 from crossward.privacy.budget import NonPrivate

@@ -6,7 +6,7 @@ import numpy as np
 
 from crossward.learning.defaults import Circumstances, Defaults, Party
 from crossward.learning.losses import LOGISTIC, Huber, Loss
-from crossward.learning.plr_fs import PLRFS, Group, groups_of
+from crossward.learning.plr import PLRFS, Group, groups_of
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
 from crossward.privacy.calibration import Jacobian

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crossward.learning.dppsgd import DPPSGD
 from crossward.learning.losses import Loss
-from crossward.learning.plr_fs import PLRFS, Group
+from crossward.learning.plr import PLRFS, Group
 from crossward.learning.records import Ball, Records
 from crossward.privacy.noise import Array
 from crossward_lab.audit import choice, distances, sampled

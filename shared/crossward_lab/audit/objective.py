@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossward.learning.losses import LOGISTIC
-from crossward.learning.plr_fs import PLRFS
+from crossward.learning.plr import PLRFS
 from crossward.learning.records import Ball
 from crossward.privacy.budget import NonPrivate
 from crossward.privacy.calibration import Calibration

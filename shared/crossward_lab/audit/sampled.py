@@ -14,13 +14,12 @@ from functools import partial
 import numpy as np
 
 from crossward.learning.amp import AMP
+from crossward.learning.combining import LevelOne, LevelOneModel, StackedModel
 from crossward.learning.dppsgd import DPPSGD
 from crossward.learning.losses import Huber
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS, groups_of
+from crossward.learning.plr import PLR, PLRFS, groups_of
 from crossward.learning.records import Ball
-from crossward.learning.stacking import PSTF, PSTH, PSTS, LevelOne, StackedModel
-from crossward.learning.stacking.combiners import LevelOneModel
+from crossward.learning.stacking import PSTF, PSTH, PSTS
 from crossward.privacy.auc import PAIRS_SHARE, private_auc, twice_mann_whitney
 from crossward.privacy.exact import discrete_laplace
 from crossward.privacy.noise import Array, Randomness

@@ -30,13 +30,13 @@ import numpy as np
 
 from crossward.learning.aggregation import BoostedEnsemble, FeatureMethod, average
 from crossward.learning.amp import AMP
+from crossward.learning.combining import MajorityVote, StackedModel, WeightedVote, source_directly
 from crossward.learning.defaults import Circumstances, Defaults, Party
 from crossward.learning.dppsgd import DPPSGD
 from crossward.learning.losses import Huber
+from crossward.learning.model import SplitModel
 from crossward.learning.plr import PLR
 from crossward.learning.records import Ball
-from crossward.learning.stacking import MajorityVote, StackedModel, WeightedVote
-from crossward.learning.transfer import source_directly
 from crossward.privacy.budget import NON_PRIVATE
 from crossward.privacy.noise import Array
 from crossward_lab.bench.presets import preset
@@ -121,7 +121,7 @@ class Transfer(Setting):
                 model = rules.alone(run.method, len(target.y)).fit(target.X, target.y, randomness=randomness)
             elif run.method.startswith("SourceD"):
                 assert released is not None
-                model = source_directly(released)
+                model = source_directly(released) if isinstance(released, SplitModel) else released
             else:
                 learner = rules.target(run.method, len(target.y), released)
                 model = learner.fit(target.X, target.y, randomness=randomness)

@@ -26,8 +26,7 @@ Matrix = NDArray[np.float64]
 
 def crossward(features: int, lam: float, epsilon: float, groups: int) -> Any:
     """PLR, or PLR-FS on K neighbouring groups of columns at importance 1/K."""
-    from crossward.learning.plr import PLR
-    from crossward.learning.plr_fs import PLRFS, groups_of
+    from crossward.learning.plr import PLR, PLRFS, groups_of
     from crossward.learning.records import Ball
 
     if groups == 1:
@@ -82,7 +81,7 @@ def examine(method: str, X: Matrix, y: Matrix, lam: float, epsilon: float, group
 
 def _watch_crossward(run: Callable[[], object]) -> dict[str, Any]:
     """The gradients where our K solves stopped, computed anew and plainly; the noise is known inside a fit only."""
-    from crossward.learning import plr_fs
+    from crossward_lab.audit.sampled import plr_fs
 
     module: Any = plr_fs
     real, gradients, passes = module.minimise, [], []

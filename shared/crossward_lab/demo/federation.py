@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Literal, Self
 
 from crossward.client import Client, SiteClient
+from crossward.methods.base import HOLDOUT, LEVEL0
+from crossward.protocol.constants import Role
 from crossward.study import Study
-from crossward.study.learners.cells import HOLDOUT, LEVEL0
 from crossward_coordinator.main import init as init_coordinator
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.people import Desk, People, Say
@@ -18,10 +19,10 @@ from crossward_lab.demo.processes import Service
 from crossward_lab.demo.records import DATASET, MAIN, branch, write_csv
 from crossward_lab.simulate.comparison import transfer_without_noise
 from crossward_lab.simulate.hospitals import Federation, Hospital
-from crossward_site.commands import init as init_site
-from crossward_site.evaluation import auc
+from crossward_site.data.service import Vault
+from crossward_site.main import init as init_site
+from crossward_site.models.evaluation import auc
 from crossward_site.site import Site as SiteFolder
-from crossward_site.vault import Vault
 from crossward_source.settings import SourceSettings
 from crossward_target.settings import TargetSettings
 
@@ -102,7 +103,8 @@ class LocalFederation:
     def _start(self) -> None:
         self._say("starting the coordinator and the hospitals")
         home = self.folder / "coordinator"
-        self.tokens = dict(init_coordinator(CoordinatorSettings.load(data_dir=home)).tokens)
+        tokens = init_coordinator(CoordinatorSettings.load(data_dir=home)).tokens
+        self.tokens = {str(role): token for role, token in tokens.items()}
         self.coordinator = Service("coordinator", home)
         self._stack.callback(self.coordinator.stop)
         branches = {branch(number): hospital for number, hospital in enumerate(self.hospitals.branches, 1)}
@@ -139,7 +141,7 @@ class SimulatedOwner:
         folder = self._folders[name]
         opened = SiteFolder.open(f"sqlite:///{folder / 'target.sqlite3'}", folder)
         try:
-            rows = Vault(opened).rows(study, "target", DATASET, [LEVEL0, HOLDOUT])
+            rows = Vault(opened).rows(study, Role.TARGET, DATASET, [LEVEL0, HOLDOUT])
         finally:
             opened.close()
         held = rows.level == HOLDOUT

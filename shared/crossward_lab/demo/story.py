@@ -9,11 +9,11 @@ from typing import Any
 
 from crossward.client import Client
 from crossward.errors import InvalidEpsilon, InvalidSetting, NotReady, StorageFailed, Unreachable
+from crossward.methods import METHODS
 from crossward.privacy.budget import check_epsilon
 from crossward.protocol.ledger.chain import first_difference
 from crossward.study import Study, study_for
 from crossward.study.auto import AUTO
-from crossward.study.methods import METHODS
 from crossward_lab.demo.people import POLICY, Desk, People
 from crossward_lab.demo.records import OUTCOME
 from crossward_lab.simulate.hospitals import PREVALENCE, SCHEMA

@@ -16,7 +16,10 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 import crossward
-from crossward import NON_PRIVATE, Accountant, PrivateLogisticRegression, PrivateStackingClassifier
+from crossward.privacy.budget import NON_PRIVATE
+from crossward.privacy.filters import Accountant
+from crossward.learning.estimators.logistic import PrivateLogisticRegression
+from crossward.learning.estimators.stacking import PrivateStackingClassifier
 from crossward.errors import (
     BudgetExceeded,
     EmptyData,

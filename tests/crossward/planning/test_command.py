@@ -10,7 +10,7 @@ from crossward.planning.power import Forecast
 from crossward.planning.setting import MOST_RECORDS
 from crossward.study import example
 from crossward.version import __version__
-from crossward_cli import plan as command
+from crossward_cli.planning import plan as command
 from crossward_cli.main import commands
 
 

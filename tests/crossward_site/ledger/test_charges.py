@@ -11,7 +11,7 @@ from crossward.errors import ChainBroken
 from crossward.privacy.budget import Budget, Cost
 from crossward.protocol.constants import Role
 from crossward.protocol.ledger.lines import OpenBody, ReserveBody
-from crossward.protocol.messages import TaskMessage
+from crossward.protocol.tasks import TaskMessage
 from crossward_service.db import book
 from crossward_service.db.engine import read, write
 from crossward_site.data.mapping import DataMap

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from crossward.errors import Conflict, Forged
-from crossward.protocol.messages import TaskMessage
+from crossward.protocol.tasks import TaskMessage
 from crossward_service.db.engine import write
 from crossward_site.models import service as models
 from crossward_site.models.service import seal, unseal

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from crossward.errors import CrosswardError, InvalidData, RemoteProblem
 from crossward.protocol.constants import DeclineReason
-from crossward.protocol.messages import TaskMessage
+from crossward.protocol.tasks import TaskMessage
 from crossward_service.db.engine import read, write
 from crossward_site.tasks import runner as running
 from crossward_site.tasks import service as tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossward.protocol.messages import TaskMessage
+from crossward.protocol.tasks import TaskMessage
 from crossward_service.db.engine import write
 from crossward_site.tasks import service as tasks
 from crossward_site.tasks.tables import TaskState

@@ -12,17 +12,12 @@ from crossward.protocol import keys
 from crossward.protocol.canonical import sha256
 from crossward.protocol.ledger.lines import Line, OpenBody, ReleaseBody, ReserveBody
 from crossward.protocol.ledger.rules import Replay
-from crossward.protocol.messages import (
-    DeclineMessage,
-    HeartbeatMessage,
-    ModelMessage,
-    ResultMessage,
-    SignedReceipt,
-    SignedRelease,
-    TaskMessage,
-    open_inputs,
-)
-from crossward.study.learners import cells_for, charged_cells, train_source, train_target
+from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
+from crossward.protocol.messages import ModelMessage
+from crossward.protocol.envelopes import SignedReceipt, SignedRelease
+from crossward.study.wire import open_inputs
+from crossward.study.learners import cells_for, train_source, train_target
+from crossward.study.work import charged_cells
 from crossward_service.http.signing import Signer
 
 

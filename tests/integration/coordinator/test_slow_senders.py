@@ -11,7 +11,7 @@ import pytest
 from crossward.errors import InvalidMessage
 from crossward.protocol import keys
 from crossward.protocol.ledger.lines import Line
-from crossward.protocol.messages import HeartbeatMessage, ResultMessage
+from crossward.protocol.tasks import HeartbeatMessage, ResultMessage
 from crossward.study import Study
 from crossward_coordinator.app import VERIFIERS
 from crossward_coordinator.studies import public_sets

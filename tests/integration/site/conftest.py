@@ -29,7 +29,7 @@ from crossward.learning.encoding import Category, Flag, Number, Schema
 from crossward.privacy.budget import Budget
 from crossward.protocol.constants import Role
 from crossward.protocol.ledger.lines import Line
-from crossward.protocol.messages import TaskMessage
+from crossward.protocol.tasks import TaskMessage
 from crossward.study import Study, study_for
 from crossward_coordinator import main as coordinator
 from crossward_coordinator.app import create_app

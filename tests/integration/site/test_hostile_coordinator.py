@@ -9,7 +9,8 @@ from sqlalchemy import delete, update
 
 from crossward.errors import Forged
 from crossward.protocol import keys
-from crossward.protocol.messages import SignedRelease, TaskMessage
+from crossward.protocol.envelopes import SignedRelease
+from crossward.protocol.tasks import TaskMessage
 from crossward_service.db.engine import write
 from crossward_site.identity import pins
 from crossward_site.identity.service import Identity

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from crossward.errors import NotReady
-from crossward_coordinator.tables import parties
+from crossward_coordinator.parties.tables import parties
 from crossward_service.db.engine import connect, write
 from crossward_site.ledger import service as ledger
 

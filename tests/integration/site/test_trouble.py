@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from crossward.client.http import Answer, HttpClient
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER
 from crossward.errors import NotReady, Unreachable
 from crossward_service.db.engine import write
 from crossward_site.approvals import service as approvals

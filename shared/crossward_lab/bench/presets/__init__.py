@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS
+from crossward.learning.plr import PLR, PLRFS
 from crossward_lab.bench.presets.default import Default
 from crossward_lab.bench.presets.paper import Paper
 from crossward_lab.bench.public import Public

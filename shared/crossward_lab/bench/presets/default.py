@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossward.learning.defaults import Circumstances, Defaults, Party
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS
+from crossward.learning.plr import PLR, PLRFS
 from crossward_lab.bench.public import Public
 from crossward_lab.bench.settings import Run
 

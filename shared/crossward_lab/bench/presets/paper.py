@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from crossward.errors import InvalidSetting
+from crossward.learning.combining import SIGMOID, LevelOne
 from crossward.learning.encoding import alpha_importance, importance_groups, uniform_groups
-from crossward.learning.plr import PLR
-from crossward.learning.plr_fs import PLRFS, groups_of
+from crossward.learning.plr import PLR, PLRFS, groups_of
 from crossward.learning.records import Ball
-from crossward.learning.stacking import PSTF, PSTH, PSTS, SIGMOID, LevelOne
+from crossward.learning.stacking import PSTF, PSTH, PSTS
 from crossward.learning.transfer import SimComb
 from crossward_lab.bench.public import Public
 from crossward_lab.bench.settings import Run

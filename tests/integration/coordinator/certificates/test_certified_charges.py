@@ -10,7 +10,7 @@ from crossward.privacy.budget import Cost
 from crossward.protocol import keys
 from crossward.protocol.certificate import Certificate, CertifiedCharge, SignedCertificate, verify_certificate
 from crossward.protocol.ledger.lines import ReleaseBody
-from crossward.protocol.messages import ResultMessage
+from crossward.protocol.tasks import ResultMessage
 
 
 def test_no_certificate_before_the_end(small):

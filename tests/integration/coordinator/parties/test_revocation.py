@@ -9,7 +9,7 @@ from crossward.errors import (
     KeyRevoked,
 )
 from crossward.protocol import keys
-from crossward.protocol.messages import SignedReceipt
+from crossward.protocol.envelopes import SignedReceipt
 from crossward_coordinator.ledger import service as ledger
 from crossward_coordinator.parties import service as parties
 from crossward_coordinator.parties.tables import keys as keys_table

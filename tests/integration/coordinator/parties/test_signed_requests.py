@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 
 from crossward.protocol import keys
-from crossward.protocol.messages import HeartbeatMessage
+from crossward.protocol.tasks import HeartbeatMessage
 from crossward_service.http.signing import Signer
 
 

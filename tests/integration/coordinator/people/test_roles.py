@@ -3,7 +3,7 @@
 import pytest
 
 from crossward.client.http import HttpClient
-from crossward.client.retry import NEVER
+from crossward.client.http import NEVER
 from crossward.errors import (
     AccessRefused,
     MissingToken,

@@ -10,7 +10,7 @@ from crossward.protocol.certificate import verify_certificate
 from crossward.protocol.constants import certificate_id
 from crossward.protocol.ledger.chain import verify
 from crossward.protocol.ledger.lines import Head, Line
-from crossward.protocol.messages import SignedRelease
+from crossward.protocol.envelopes import SignedRelease
 
 METHODS = {
     "direct": {"name": "direct"},

@@ -6,7 +6,7 @@ from crossward.errors import (
     NotReserved,
     TaskEnded,
 )
-from crossward.protocol.messages import ResultMessage
+from crossward.protocol.tasks import ResultMessage
 
 
 @pytest.fixture

@@ -20,8 +20,9 @@ from crossward.privacy.budget import Cost
 from crossward.privacy.noise import SeededRandomness
 from crossward.protocol import keys
 from crossward.protocol.ledger.lines import ReleaseBody
-from crossward.protocol.messages import ResultMessage, SignedRelease
-from crossward.protocol.messages.signed import _to_sign
+from crossward.protocol.tasks import ResultMessage
+from crossward.protocol.envelopes import SignedRelease
+from crossward.protocol.envelopes import _to_sign
 
 
 def resigned(site, release, change, key=None):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from crossward.errors import (
     AlreadyReleased,
 )
-from crossward.protocol.messages import ResultMessage
+from crossward.protocol.tasks import ResultMessage
 
 
 def test_the_same_bytes_get_the_same_receipt(ready):
