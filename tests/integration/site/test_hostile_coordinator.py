@@ -115,5 +115,5 @@ def test_a_target_believes_no_key_but_the_sources_own(federation, study) -> None
     with pytest.raises(Forged):
         find("main", release.key_id)
     with write(branch.site.engine) as connection:
-        pins.pin(connection, "main", keys.public_text(Identity.load(main.site).key, 1.0))
+        pins.pin(connection, "main", keys.public_text(Identity.load(main.site).key), 1.0)
     assert release.verify(find("main", release.key_id)).party == "main"

@@ -66,7 +66,7 @@ def test_the_stewards_pins_decide_whatever_the_coordinator_says(revoked) -> None
     [task] = branch.tasks()
     assert task.state == "held"  # it has a pin, and this is not it
     with write(branch.site.engine) as connection:
-        pins.pin(connection, "main", keys.public_text(Identity.load(main.site).key, 1.0))
+        pins.pin(connection, "main", keys.public_text(Identity.load(main.site).key), 1.0)
     backdate(federation, 3600)
     find = pins.key_finder(branch.site, branch.runners[-1].coordinator(), task.message.inputs)
     [release] = task.message.inputs

@@ -19,6 +19,7 @@ from crossward_service.db.engine import write
 from crossward_site.approvals import service as approvals
 from crossward_site.identity import pins, tokens
 from crossward_site.identity.service import Identity, rotate
+from crossward_site.identity.tables import PinOrigin
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
 
@@ -91,11 +92,11 @@ def test_pins_come_and_go_by_the_steward_alone(federation, steward) -> None:
         assert client.unpin("main", pin["key_id"])["keys"] == []
 
 
-@pytest.mark.parametrize("origin", ["steward", "coordinator"])
+@pytest.mark.parametrize("origin", list(PinOrigin))
 def test_another_key_of_a_pinned_party_waits_for_the_steward(federation, study, origin) -> None:
     main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target")
     with write(branch.site.engine) as connection:
-        old = pins.pin(connection, "main", keys.public_text(Identity.load(main.site).key, 1.0), origin)
+        old = pins.pin(connection, "main", keys.public_text(Identity.load(main.site).key), 1.0, origin)
     new = rotate(main.site)
     federation.start(study())
     main.settle()
