@@ -60,3 +60,34 @@ def postgresql_url(postgresql):
 def url(request):
     """An empty database of each kind."""
     return request.getfixturevalue(f"{request.param}_url")
+
+
+# -- benchmarks -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def row():
+    """Makes a benchmark's row with numbers we know: `row("Direct", 0.9, epsilon=0.5)`.
+
+    It has eight repeats around an AUC; repeats of all rows go up and down together, as splits make them do.
+    """
+    import numpy as np  # noqa: PLC0415 - most tests need no benchmark
+
+    from crossward_lab.bench.measurements import Measurement  # noqa: PLC0415
+
+    def make(method, auc, **about):
+        splits = np.array([0.002, -0.001, 0.0, 0.001, -0.002, 0.003, -0.003, 0.0])
+        wobble = 0.0003 * np.sin(2 * np.arange(8) + len(method))
+        aucs = tuple(float(a) for a in auc + splits + wobble - wobble.mean())
+        given = {"dataset": "mnist", "setting": "0v8->0v9", "preset": "default", "epsilon": 1.0} | about
+        return Measurement(
+            method=method,
+            auc_mean=float(np.mean(aucs)),
+            auc_sd=float(np.std(aucs, ddof=1)),
+            repeats=8,
+            error_mean=1 - auc,
+            error_sd=0.01,
+            paper="a table",
+            aucs=aucs,
+            **given,
+        )
+
+    return make

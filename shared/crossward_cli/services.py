@@ -245,9 +245,10 @@ def add_commands(group: typer.Typer, service: ServiceCommands[S]) -> None:
         if tokens is None:
             _init(service, data_dir, as_json=json)
         else:
-            _init_with_files(service, data_dir, tokens)
+            home = _init_with_files(service, data_dir, tokens)
             if json:
-                print_json({"tokens": {role: str(tokens / role) for role in service.first_roles}})
+                files = {role: str(tokens / role) for role in service.first_roles}
+                print_json({"data_dir": str(home), "token_files": files})
 
     @group.command("token")
     def token(
@@ -320,8 +321,8 @@ def _init(service: ServiceCommands[S], data_dir: Path | None, *, as_json: bool) 
     say(f"Start it with: crossward {service.name} serve")
 
 
-def _init_with_files(service: ServiceCommands[S], data_dir: Path | None, folder: Path) -> None:
-    """Initialise a service and leave a token of each role in a file; a file that is there stays.
+def _init_with_files(service: ServiceCommands[S], data_dir: Path | None, folder: Path) -> Path:
+    """Initialise a service and leave a token of each role in a file; a file that is there stays. Gives its folder.
 
     Killed between the database and the files, the next call finds tokens without files and makes others: those whose
     hash alone is left can open nothing.
@@ -333,6 +334,7 @@ def _init_with_files(service: ServiceCommands[S], data_dir: Path | None, folder:
         if not path.exists():
             token = first.get(role) or service.new_token(settings, role, f"{role} {secrets.token_hex(4)}")
             write_file(path, f"{token}\n".encode())
+    return settings.data_dir
 
 
 def _show_holders(holders: Sequence[HeldToken[Any]], *, as_json: bool) -> None:

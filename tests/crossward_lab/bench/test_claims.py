@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from crossward_lab.bench.claims import MNIST_GOALS, our_claims
-from crossward_lab.bench.paper_claims import paper_claims
 from crossward_lab.bench.measurements import Measurement
+from crossward_lab.bench.paper_claims import paper_claims
 
 MakeRow = Callable[..., Measurement]
 

@@ -1,4 +1,4 @@
-"""Where data comes from, what is said where it is not there, and conversions from its public homes."""
+"""Where data comes from, what is said where it is not there, and conversions from its public files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from crossward.errors import NotFound
 from crossward_cli.main import commands
-from crossward_lab.bench.datasets import homes
+from crossward_lab.bench.datasets import files as data_files
 from crossward_lab.bench.datasets.files import places
 from crossward_lab.bench.public import principal
 
@@ -20,11 +20,11 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No data folder, an empty cache, no network."""
 
     def unreachable(address: str) -> bytes:
-        raise homes.FetchFailed(f"{address} (unreachable)")
+        raise data_files.FetchFailed(f"{address} (unreachable)")
 
     monkeypatch.setenv("CROSSWARD_DATA", str(tmp_path / "absent"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(homes, "_download", unreachable)
+    monkeypatch.setattr(data_files, "_download", unreachable)
     return tmp_path
 
 
@@ -57,7 +57,7 @@ def test_mnist_from_its_home_keeps_our_digits_in_their_order() -> None:
         for part, labels in (("train", [5, 0, 3, 1, 9]), ("t10k", [8, 2]))
         for kind, found in _idx(labels).items()
     }
-    arrays = homes.mnist(files)
+    arrays = data_files.mnist(files)
     assert arrays["y_train"].tolist() == [0, 3, 9]
     assert arrays["i_train"].tolist() == [1, 2, 4]
     assert arrays["X_train"].shape == (3, 784)
@@ -70,7 +70,7 @@ def test_covertype_from_its_home_keeps_types_one_and_two() -> None:
         indicators = [int(i == wilderness) for i in range(4)] + [int(i == soil) for i in range(40)]
         return ",".join(map(str, [*range(10), *indicators, kind]))
 
-    arrays = homes.covertype("\n".join([line(3, 39, 1), line(0, 0, 5), line(1, 7, 2)]).encode())
+    arrays = data_files.covertype("\n".join([line(3, 39, 1), line(0, 0, 5), line(1, 7, 2)]).encode())
     assert arrays["y"].tolist() == [1, 2]
     assert arrays["wilderness"].tolist() == [3, 1]
     assert arrays["soil"].tolist() == [39, 7]
@@ -78,7 +78,7 @@ def test_covertype_from_its_home_keeps_types_one_and_two() -> None:
 
 
 def test_what_a_home_serves_must_be_what_we_know(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(homes, "_download", lambda _: ",".join(["1"] * 55).encode())
+    monkeypatch.setattr(data_files, "_download", lambda _: ",".join(["1"] * 55).encode())
     with pytest.raises(NotFound, match="checksum"):
         places("covertype")
     assert not list((nowhere / "cache").rglob("*.npz"))

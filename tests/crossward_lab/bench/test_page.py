@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from crossward_lab.bench import figures
 from crossward_lab.bench.drawing import draw_budget
 from crossward_lab.bench.figures import NoPlotsError, draw_all, file_name, require_matplotlib
 from crossward_lab.bench.measurements import Measurement
@@ -72,7 +72,7 @@ def test_figures_are_small_and_the_same_for_the_same_rows(row: MakeRow, tmp_path
 
 
 def test_without_matplotlib_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(NoPlotsError, match=r"requirements/plots\.txt"):
         require_matplotlib()
 

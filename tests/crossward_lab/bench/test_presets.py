@@ -9,7 +9,7 @@ import pytest
 
 from crossward.errors import NotFound
 from crossward_lab.bench.catalogue import CATALOGUE, settings
-from crossward_lab.bench.datasets import ruijin
+from crossward_lab.bench.datasets import hospitals
 from crossward_lab.bench.presets.paper import Paper
 from crossward_lab.bench.public import Public
 from crossward_lab.bench.settings import Choice, Run
@@ -53,10 +53,10 @@ def test_alpha_above_one_favours_the_last_columns() -> None:
 
 
 def test_sites_have_the_papers_sizes_and_share_no_record() -> None:
-    sites = ruijin.draw(0, "paper")
+    sites = hospitals.draw_ruijin(0, "paper")
     assert len(sites.y) == round(0.8 * 12_702)
     assert [len(t.y) + len(t.y_test) for t in sites.targets][:3] == [4334, 4739, 6121]
-    again = ruijin.draw(1, "paper")
+    again = hospitals.draw_ruijin(1, "paper")
     assert not np.array_equal(sites.targets[0].X, again.targets[0].X)
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crossward_lab.bench.peers import environment, worker
 
 from crossward.errors import InvalidSetting
 from crossward_lab.bench import speed as bench
+from crossward_lab.bench import speed_worker as worker
 
 
 def test_a_tiny_run_gives_a_whole_report() -> None:
@@ -49,30 +49,30 @@ def test_refuses_what_cannot_be_measured(wrong: dict[str, object]) -> None:
 def test_without_peers_it_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Offline: the environment cannot be made, one line says so, nothing is left behind."""
     (tmp_path / "requirements").mkdir()
-    (tmp_path / environment.LOCK).write_text("diffprivlib==0.6.6\n")
+    (tmp_path / bench.PEERS_LOCK).write_text("diffprivlib==0.6.6\n")
     monkeypatch.chdir(tmp_path)
 
     def offline(command: list[str], **options: object) -> None:
         raise subprocess.CalledProcessError(1, command, stderr=b"ERROR: no network\n")
 
-    monkeypatch.setattr(environment.subprocess, "run", offline)
+    monkeypatch.setattr(bench.subprocess, "run", offline)
     report = bench.speed([100], features=5, repeats=1, threads=1, peers=True)
     assert report.notes == ("diffprivlib is left out: its environment could not be made (ERROR: no network).",)
     assert len(report.rows) == 4
-    assert not (tmp_path / environment.HOME).exists()
+    assert not (tmp_path / bench.PEERS_HOME).exists()
 
 
 def test_an_environment_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "requirements").mkdir()
-    (tmp_path / environment.LOCK).write_text("diffprivlib==0.6.6\n")
+    (tmp_path / bench.PEERS_LOCK).write_text("diffprivlib==0.6.6\n")
     monkeypatch.chdir(tmp_path)
     made: list[list[str]] = []
 
     def succeed(command: list[str], **options: object) -> None:
         made.append(command)
-        (tmp_path / environment.HOME).mkdir(exist_ok=True)
+        (tmp_path / bench.PEERS_HOME).mkdir(exist_ok=True)
 
-    monkeypatch.setattr(environment.subprocess, "run", succeed)
-    first, second = environment.peers_python(str), environment.peers_python(str)  # type: ignore[arg-type]
-    assert first == second == tmp_path / environment.HOME / "bin" / "python"
+    monkeypatch.setattr(bench.subprocess, "run", succeed)
+    first, second = bench.peers_python(str), bench.peers_python(str)  # type: ignore[arg-type]
+    assert first == second == tmp_path / bench.PEERS_HOME / "bin" / "python"
     assert sum("--require-hashes" in command for command in made) == 1

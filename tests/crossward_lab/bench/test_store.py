@@ -38,6 +38,11 @@ def test_other_data_or_other_code_make_other_results(
     assert Store("ruijin", tmp_path).get(RUN) is None
 
 
+def test_the_code_that_results_depend_on_is_there() -> None:
+    assert all((storing.ROOT / part).exists() for part in (*storing.CODE, *storing.ASIDE, *storing.RULES))
+    assert storing.code_digest("paper") != storing.code_digest("default")
+
+
 def test_words_about_code_change_no_result() -> None:
     plain = "def f(x):\n    return x + 1\n"
     told = '"""Adds."""\ndef f(x):\n    """One more."""\n    return x + 1  # more\n'

@@ -9,8 +9,6 @@ from crossward.errors import CrosswardError
 from crossward.planning.power import Forecast
 from crossward.planning.setting import MOST_RECORDS
 from crossward.study import example
-from crossward.version import __version__
-from crossward_cli.planning import plan as command
 from crossward_cli.main import commands
 
 
@@ -35,10 +33,6 @@ def no_simulation(monkeypatch):
     found = []
     monkeypatch.setattr("crossward.planning.outlook.forecast", lambda setting, epsilons, **_: found)
     return found
-
-
-def test_the_version_is_an_option_too():
-    assert run("--version").stdout.strip() == run("version").stdout.strip() == __version__
 
 
 def test_true_counts_are_shown_and_the_smaller_simulation_is_disclosed(study, no_simulation):
@@ -105,6 +99,55 @@ def test_mistakes_are_named_where_they_are_before_anything_runs(study, monkeypat
 
 
 def test_a_picture_that_cannot_be_written_after_all_is_no_traceback(study, no_simulation, monkeypatch):
-    monkeypatch.setattr(command, "check_plot", lambda path: None)
+    monkeypatch.setattr("crossward.planning.figure.check_plot", lambda path: None)
     error = run("plan", study, "--plot", study.parent / "nowhere" / "plan.svg").exception
     assert isinstance(error, CrosswardError)
+
+
+def test_a_plan_needs_the_study_file_and_public_counts_alone(program, tmp_path):
+    file, counts = tmp_path / "study.yaml", tmp_path / "counts.json"
+    file.write_text(example())
+    counts.write_text('{"main": 2000, "branch-1": 900}')
+    quick = (
+        "--repeats",
+        "2",
+        "--epsilon",
+        "0.1",
+        "--epsilon",
+        "4",
+        "--records-file",
+        counts,
+        "--records",
+        "branch-2=700",
+    )
+    told = json.loads(program("plan", file, *quick, "--auc", "0.6", "--json").stdout)
+    assert told["records"] == {"sources": [2000], "targets": [900, 700]}
+    assert {row["epsilon"] for row in told["rows"]} == {0.1, 1.0, 4.0}
+    assert all(row["auc_low"] <= row["auc_mean"] <= row["auc_high"] for row in told["rows"])
+    assert told["recommended"]["method"] == "SimComb"
+    assert told["recommended"]["settings"]["method"]["name"] == "simcomb"
+    assert told["smallest_epsilon"]["auc"] == 0.6
+    assert told["assumptions"]["nonprivate_auc"] == 0.8
+    shown = program("plan", file, *quick).stdout
+    for word in ("Assumed", "Direct", "SimComb", "PST-H (W)", "Recommended: SimComb", "No record was touched"):
+        assert word in shown
+    drawn = tmp_path / "plan.svg"
+    program("plan", file, *quick, "--plot", drawn)
+    assert "<svg" in drawn.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--records", "main"), "record count of main"),
+        (("--records", "nobody=5"), "takes no part"),
+        (("--auc", "0.95"), "cannot be reached"),
+        (("--nonprivate-auc", "0.3"), "nonprivate_auc"),
+        (("--epsilon", "-1"), "above 0"),
+        (("--plot", "plan.pdf"), "neither PNG nor SVG"),
+    ],
+)
+def test_what_cannot_be_planned_is_said_at_once(program, tmp_path, options, words):
+    file = tmp_path / "study.yaml"
+    file.write_text(example())
+    assert words in " ".join(program("plan", file, *options, code=2).stderr.split())

@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from crossward.errors import InvalidEpsilon, InvalidSetting
-from crossward_cli import benchmarks
+from crossward_cli import bench
 from crossward_cli.main import commands
 from crossward_lab.bench.measurements import Measurement
 from crossward_lab.bench.tables import grids
@@ -27,7 +27,7 @@ def nothing_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def work(*_: object) -> None:
         raise AssertionError("It began to measure.")
 
-    monkeypatch.setattr(benchmarks, "Store", work)
+    monkeypatch.setattr("crossward_lab.bench.store.Store", work)
 
 
 def _refusal(*arguments: str) -> BaseException | None:
@@ -57,10 +57,10 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path: Pat
 
 
 def test_asking_for_a_file_leaves_nothing_behind_and_what_is_there_alone(tmp_path: Path) -> None:
-    benchmarks.require_file(tmp_path / "new" / "rows.csv")
+    bench.require_file(tmp_path / "new" / "rows.csv")
     assert not list((tmp_path / "new").iterdir())
     (tmp_path / "rows.csv").write_text("old")
-    benchmarks.require_file(tmp_path / "rows.csv")
+    bench.require_file(tmp_path / "rows.csv")
     assert (tmp_path / "rows.csv").read_text() == "old"
 
 
@@ -71,7 +71,7 @@ def test_rows_of_all_kinds_fit_one_csv(row: MakeRow, tmp_path: Path) -> None:
         row("SimComb", 0.92, site="Branch 1"),
         row("PST-F (W)", 0.93, combiner="C-hl", options={"K": 5}),
     ]
-    benchmarks.write_csv(tmp_path / "rows.csv", found)
+    bench.write_csv(tmp_path / "rows.csv", found)
     with (tmp_path / "rows.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert [line["method"] for line in lines] == [row.method for row in found]
@@ -83,7 +83,7 @@ def test_rows_of_all_kinds_fit_one_csv(row: MakeRow, tmp_path: Path) -> None:
 def _printed(rows: list[Measurement], width: int) -> str:
     (grid,) = grids(rows)
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    for table in benchmarks.tables(grid, console):
+    for table in bench.tables(grid, console):
         console.print(table)
     return console.file.getvalue()
 
@@ -113,5 +113,5 @@ def test_deviations_are_shown_where_they_fit(row: MakeRow) -> None:
 
 
 def test_figures_are_counted_once_though_each_is_two_files() -> None:
-    assert benchmarks._drawn(9, Path("plots")) == "9 figures, each as PNG and SVG, in plots"
-    assert benchmarks._drawn(1, Path("plots")).startswith("1 figure,")
+    assert bench._count_of(9, Path("plots")) == "9 figures, each as PNG and SVG, in plots"
+    assert bench._count_of(1, Path("plots")).startswith("1 figure,")

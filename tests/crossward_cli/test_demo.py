@@ -1,0 +1,55 @@
+"""`crossward demo`: what cannot run does not start, and what is there stays."""
+
+import pytest
+
+from crossward.errors import Conflict, InvalidEpsilon, InvalidSetting, StorageFailed
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        (("--epsilon", "0"), InvalidEpsilon, "above 0"),
+        (("--epsilon", "nan"), InvalidEpsilon, "finite"),
+        (("--epsilon", "3"), InvalidEpsilon, "Use 2 at most"),
+        (("--method", "banana"), InvalidSetting, "'banana'.*simcomb"),
+        (("--method", "direct"), InvalidSetting, "'direct'.*simcomb"),
+    ],
+)
+def test_a_demonstration_that_cannot_run_does_not_start(crossward, tmp_path, options, kind, words):
+    with pytest.raises(kind, match=words):
+        crossward("demo", "--dir", tmp_path / "demo", *options)
+    assert not (tmp_path / "demo").exists()
+    there = ("--tokens", tmp_path, "--records", "patients.csv")
+    with pytest.raises(kind, match=words):
+        crossward("demo", "study", "main=http://127.0.0.1:1", *there, *options)
+
+
+def test_a_folder_holds_one_demonstration(crossward, tmp_path):
+    (tmp_path / "coordinator").mkdir()
+    with pytest.raises(Conflict, match=r"already.*another folder, or remove"):
+        crossward("demo", "--dir", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("demo", "--dir"), ("study", "example", "--data"), ("demo", "records", "main"), ("secret",)]
+)
+def test_a_path_that_cannot_be_written_is_said(crossward, tmp_path, arguments):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageFailed, match=r"cannot be written|is not there"):
+        crossward(*arguments, tmp_path / "file" / "x")
+
+
+def test_a_simulated_hospitals_records_are_written_once(crossward, tmp_path):
+    file = tmp_path / "patients.csv"
+    assert "2,316" in crossward("demo", "records", "branch-12", file)
+    lines = file.read_text().splitlines()
+    assert len(lines) == 2317
+    assert lines[0].startswith("patient,")
+    assert lines[0].endswith(",diabetes")
+    file.write_text("kept")
+    assert "stays" in crossward("demo", "records", "branch-12", file)
+    assert file.read_text() == "kept"
+    with pytest.raises(InvalidSetting, match="1 to 16"):
+        crossward("demo", "records", "branch-17", tmp_path / "other.csv")
+    with pytest.raises(InvalidSetting, match="elsewhere"):
+        crossward("demo", "records", "elsewhere", tmp_path / "other.csv")

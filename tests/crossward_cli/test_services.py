@@ -1,0 +1,78 @@
+"""Tokens of a service: the first ones in files, made once and kept; further ones by whoever runs it."""
+
+import json
+import stat
+
+import pytest
+
+from crossward.client import Client, SiteClient
+from crossward.errors import InvalidSetting, NotReady
+from crossward_service.ops.files import secret_of, write_file
+
+
+@pytest.mark.parametrize(
+    ("role", "kinds"),
+    [("coordinator", ("operator", "lead", "auditor")), ("source", ("steward",)), ("target", ("steward",))],
+)
+def test_first_tokens_go_into_files_and_stay(crossward, tmp_path, role, kinds):
+    home, folder = tmp_path / "home", tmp_path / "tokens"
+    for _ in range(2):
+        assert "cw_" not in crossward(role, "init", "--data-dir", home, "--tokens", folder)
+        made = {path.name: path.read_text() for path in folder.iterdir()}
+        assert made.keys() == set(kinds)
+    for kind, token in made.items():
+        assert token.startswith(f"cw_{kind}_")
+        assert stat.S_IMODE((folder / kind).stat().st_mode) == 0o600
+    (folder / kinds[0]).unlink()  # as if it had been killed before writing it
+    crossward(role, "init", "--data-dir", home, "--tokens", folder)
+    assert (folder / kinds[0]).read_text() != made[kinds[0]]
+
+
+@pytest.mark.parametrize(
+    ("role", "kind", "roles"),
+    [
+        ("coordinator", "lead", "operator, lead, auditor"),
+        ("source", "steward", "steward"),
+        ("target", "clinic", "clinic"),
+    ],
+)
+def test_a_token_is_of_a_known_role_and_of_a_service_that_is_there(crossward, tmp_path, role, kind, roles):
+    home, nowhere = tmp_path / "home", tmp_path / "nowhere"
+    crossward(role, "init", "--data-dir", home)
+    assert crossward(role, "token", kind, "Dr. Chen", "--data-dir", home).startswith(f"cw_{kind}_")
+    with pytest.raises(InvalidSetting, match=r"'banana' is not a role.*" + roles):
+        crossward(role, "token", "banana", "x", "--data-dir", home)
+    with pytest.raises(InvalidSetting, match="64 printable"):
+        crossward(role, "token", kind, "x" * 65, "--data-dir", home)
+    for folder in (nowhere, tmp_path):
+        with pytest.raises(NotReady, match=r"is not there.*right data directory"):
+            crossward(role, "token", kind, "x", "--data-dir", folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+def test_a_token_may_be_given_by_a_file(crossward, tmp_path):
+    write_file(tmp_path / "token", b"cw_lead_x\n")
+    assert secret_of(f"@{tmp_path / 'token'}") == "cw_lead_x"
+    assert secret_of("cw_lead_x") == "cw_lead_x"
+    with pytest.raises(InvalidSetting, match="nowhere"):
+        secret_of(f"@{tmp_path / 'nowhere'}")
+
+
+def test_the_command_line_reads_it(crossward, tmp_path, monkeypatch):
+    write_file(tmp_path / "token", b"cw_lead_x\n")
+    seen = []
+    monkeypatch.setattr(Client, "studies", lambda self: seen.append(self._http._http.auth._secret) or [])
+    monkeypatch.setattr(SiteClient, "status", lambda self: seen.append(self._http._http.auth._secret) or {})
+    crossward("study", "list", "--json", "--token", f"@{tmp_path / 'token'}")
+    monkeypatch.setenv("CROSSWARD_SITE_TOKEN", f"@{tmp_path / 'token'}")
+    crossward("site", "status", "--json")
+    assert seen == ["cw_lead_x", "cw_lead_x"]
+
+
+def test_machines_are_told_of_tokens(crossward, tmp_path):
+    home, folder = tmp_path / "home", tmp_path / "tokens"
+    said = json.loads(crossward("target", "init", "--data-dir", home, "--tokens", folder, "--json"))
+    assert said == {"data_dir": str(home), "token_files": {"steward": str(folder / "steward")}}
+    said = json.loads(crossward("target", "token", "clinic", "ward-3", "--data-dir", home, "--json"))
+    assert (said["role"], said["name"]) == ("clinic", "ward-3")
+    assert said["token"].startswith("cw_clinic_")
