@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # engine.py and federation.py, f
 import engine
 from federation import EPSILON, Federation
 
-from crossward.protocol.ledger.chain import first_difference
 from crossward.protocol.envelopes import SignedRelease
+from crossward.protocol.ledger.chain import first_difference
 from crossward_lab.demo.people import POLICY
 
 NANO = round(EPSILON * 1e9)

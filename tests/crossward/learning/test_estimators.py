@@ -16,10 +16,6 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 import crossward
-from crossward.privacy.budget import NON_PRIVATE
-from crossward.privacy.filters import Accountant
-from crossward.learning.estimators.logistic import PrivateLogisticRegression
-from crossward.learning.estimators.stacking import PrivateStackingClassifier
 from crossward.errors import (
     BudgetExceeded,
     EmptyData,
@@ -35,6 +31,10 @@ from crossward.errors import (
     WrongShape,
 )
 from crossward.learning.estimators.base import LARGEST_EPSILON
+from crossward.learning.estimators.logistic import PrivateLogisticRegression
+from crossward.learning.estimators.stacking import PrivateStackingClassifier
+from crossward.privacy.budget import NON_PRIVATE
+from crossward.privacy.filters import Accountant
 
 ESTIMATORS = [
     PrivateLogisticRegression(radius=3.0),

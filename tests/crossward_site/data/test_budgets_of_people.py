@@ -13,9 +13,9 @@ from sqlalchemy import func, select
 
 from crossward.errors import InvalidData, InvalidSetting
 from crossward.privacy.budget import Budget
-from crossward_site.access import steward
 from crossward_cli.site import update_data
 from crossward_service.db.engine import read
+from crossward_site.access import steward
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import CsvPlace, ParquetPlace
 from crossward_site.data.service import Vault

@@ -24,7 +24,7 @@ from crossward.errors import (
 )
 from crossward.privacy.budget import Budget
 from crossward.protocol.constants import Role
-from crossward.study.learners import cells_for
+from crossward.study.work import levels as levels_of
 from crossward_service.db.engine import read, write
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.persons import persons_of
@@ -77,7 +77,7 @@ def test_csv_parquet_and_sql_give_the_same_rows(site, study, tmp_path) -> None:
     vault.connect("a", csv, MAP, BUDGET, study=study)
     for where in (csv, parquet, sql):
         vault.add_version("a", where, study=study)
-        levels = list(cells_for(study, "target"))
+        levels = list(levels_of(study, Role.TARGET))
         got = vault.rows(study, Role.TARGET, "a", levels)
         assert got.present.all()
         found.append(sorted(map(tuple, np.column_stack([got.X, got.y]).tolist())))
@@ -186,7 +186,7 @@ def test_units_codes_and_missing_words(site, study, tmp_path) -> None:
     )
     vault = Vault(site)
     vault.connect("a", place(tmp_path, text), mapping, BUDGET, study=study)
-    rows = vault.rows(study, Role.TARGET, "a", list(cells_for(study, "target")))
+    rows = vault.rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET)))
     expected = study.schema.encode(
         [{"glucose": 5.0, "family": True, "smoker": "yes"}, {"glucose": None, "family": False, "smoker": "no"}]
     )
@@ -217,7 +217,7 @@ def test_persons_keep_seat_cell_and_spend_through_versions(site, study, tmp_path
         after = {row.person: (row.seat, row.cell) for row in connection.execute(select(seats))}
     assert len(after) == 90
     assert before.items() <= after.items()
-    rows = vault.rows(study, Role.TARGET, "a", list(cells_for(study, "target")))
+    rows = vault.rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET)))
     assert len(rows.y) == 90
     assert rows.present.sum() == 70
     assert not rows.X[~rows.present].any()
@@ -232,10 +232,10 @@ def test_newcomers_wait_for_a_version_and_a_wrong_file_is_noticed(site, study, t
     where = place(tmp_path, HEAD + table(40))
     vault.connect("a", where, MAP, BUDGET)
     place(tmp_path, HEAD + table(60))
-    assert len(vault.rows(study, Role.TARGET, "a", list(cells_for(study, "target"))).y) == 40
+    assert len(vault.rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET))).y) == 40
     place(tmp_path, HEAD + table(60, start=1000))
     with pytest.raises(InvalidData, match="lost more than half"):
-        vault.rows(study, Role.TARGET, "a", list(cells_for(study, "target")))
+        vault.rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET)))
 
 
 def test_no_record_and_no_name_is_in_the_database(site, tmp_path) -> None:

@@ -12,7 +12,7 @@ from crossward.privacy.budget import Budget, Cost
 from crossward.protocol.constants import Role
 from crossward.protocol.ledger.lines import OpenBody, ReserveBody
 from crossward.protocol.tasks import TaskMessage
-from crossward_service.db import book
+from crossward_service.db import ledger_tables
 from crossward_service.db.engine import read, write
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import CsvPlace
@@ -99,13 +99,13 @@ class Effort:
     def __init__(self, site, monkeypatch) -> None:
         self.statements, self.lines = 0, 0
         event.listen(site.engine, "before_cursor_execute", self._asked)
-        stored_line = book.stored_line
+        stored_line = ledger_tables.stored_line
 
         def counted(row, number):
             self.lines += 1
             return stored_line(row, number)
 
-        monkeypatch.setattr(book, "stored_line", counted)
+        monkeypatch.setattr(ledger_tables, "stored_line", counted)
 
     def _asked(self, *_: object) -> None:
         self.statements += 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from crossward.errors import NotReady
+from crossward.protocol.ledger.lines import Head as ReceiptHead
 from crossward.protocol.ledger.lines import Line, OpenBody
 from crossward.protocol.messages import Receipt
-from crossward.protocol.ledger.lines import Head as ReceiptHead
 from crossward_service.db.engine import read, write
 from crossward_site.ledger import service as ledger
 

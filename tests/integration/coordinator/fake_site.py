@@ -10,14 +10,12 @@ from crossward.client.http import NEVER, HttpClient
 from crossward.privacy.budget import nano_epsilon
 from crossward.protocol import keys
 from crossward.protocol.canonical import sha256
-from crossward.protocol.ledger.lines import Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.envelopes import SignedReceipt, SignedRelease
+from crossward.protocol.ledger.lines import FilterKind, Line, OpenBody, ReleaseBody, ReserveBody
 from crossward.protocol.ledger.rules import Replay
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
-from crossward.protocol.messages import ModelMessage
-from crossward.protocol.envelopes import SignedReceipt, SignedRelease
-from crossward.study.wire import open_inputs
-from crossward.study.learners import cells_for, train_source, train_target
-from crossward.study.work import charged_cells
+from crossward.study.wire import open_inputs, open_study, to_message, to_model
+from crossward.study.work import charged_cells, levels, train
 from crossward_service.http.signing import Signer
 
 
@@ -29,7 +27,7 @@ class FakeSite:
         self.key = keys.generate()
         self.replay, self.lines, self.confirmed = Replay(), [], 0
         self.results, self._clients = {}, {}
-        self.append(OpenBody("records", 20, "basic", nano_epsilon(budget), 10**15))
+        self.append(OpenBody("records", 20, FilterKind.BASIC, nano_epsilon(budget), 10**15))
 
     # -- who ------------------------------------------------------------------------------------------------------
     def join(self, code):
@@ -110,7 +108,7 @@ class FakeSite:
         return ResultMessage(task=task.id, release=self.results[task.id], lines=lines)
 
     def charge(self, task, description, cost=None, cells=None):
-        study, role = task.open_study(), task.kind.removeprefix("train-")
+        study, role = open_study(task), task.kind.role
         cost = cost or description.cost
         self.append(
             ReserveBody(
@@ -127,17 +125,13 @@ class FakeSite:
 
     def train(self, task, **changes):
         """A signed release (None where nothing leaves) and its description."""
-        study, role = task.open_study(), task.kind.removeprefix("train-")
+        study, role = open_study(task), task.kind.role
         X, y, level = self._rows(study, role)
-        inputs = ()
-        if role == "source":
-            trained = train_source(study, X, y, **changes)
-        else:
-            inputs = open_inputs(study, task.inputs, self._key_of, aggregated=study.method.name == "feature")
-            trained = train_target(study, [message.to_model(study) for message in inputs], X, y, level, **changes)
+        inputs = open_inputs(study, task.inputs, self._key_of)
+        trained = train(study, role, X, y, level, [to_model(study, message) for message in inputs], **changes)
         if trained.release is None:
             return None, None
-        message = ModelMessage.of(study, trained, self.name, inputs)
+        message = to_message(study, trained, self.name, inputs)
         return self.sign(message), trained.release
 
     def sign(self, message):
@@ -145,7 +139,7 @@ class FakeSite:
 
     def _rows(self, study, role):
         X, y = self.hospital.encode(study.schema)
-        home = {cell: name for name, cells in cells_for(study, role).items() for cell in cells}
+        home = {cell: name for name, cells in levels(study, role).items() for cell in cells}
         level = np.array([home.get(row % 20, "unused") for row in range(len(y))])
         used = (level != "holdout") & (level != "unused")
         return X[used], y[used], level[used]

@@ -1,7 +1,6 @@
 """A coordinator says that it lives, that it is ready, and how much of what there is."""
 
-from crossward.client.http import HttpClient
-from crossward.client.http import NEVER
+from crossward.client.http import NEVER, HttpClient
 from crossward_coordinator.clock import Gauges
 from crossward_service.db.engine import connect
 from crossward_service.http.telemetry import RequestMetrics

@@ -14,8 +14,8 @@ from crossward.client.site import SiteClient
 from crossward.errors import AccessRefused, BudgetExceeded, CrosswardError, NotFound
 from crossward.protocol import keys
 from crossward.protocol.certificate import verify_certificate
-from crossward.protocol.ledger.chain import first_difference, verify
 from crossward.protocol.envelopes import SignedRelease
+from crossward.protocol.ledger.chain import first_difference, verify
 from crossward_lab.demo.federation import SimulatedOwner
 from crossward_lab.demo.people import BUDGET
 from crossward_lab.demo.records import DATASET, first_record

@@ -7,8 +7,7 @@ import time
 import pytest
 from sqlalchemy import update
 
-from crossward.client.http import Answer, HttpClient
-from crossward.client.http import NEVER
+from crossward.client.http import NEVER, Answer, HttpClient
 from crossward.errors import NotReady, Unreachable
 from crossward_service.db.engine import write
 from crossward_site.approvals import service as approvals

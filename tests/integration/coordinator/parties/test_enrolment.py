@@ -5,9 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from crossward.client.http import HttpClient
+from crossward.client.http import NEVER, HttpClient
 from crossward.client.remote import remote
-from crossward.client.http import NEVER
 from crossward.errors import (
     Conflict,
     KeyRevoked,

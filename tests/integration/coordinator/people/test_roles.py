@@ -2,8 +2,7 @@
 
 import pytest
 
-from crossward.client.http import HttpClient
-from crossward.client.http import NEVER
+from crossward.client.http import NEVER, HttpClient
 from crossward.errors import (
     AccessRefused,
     MissingToken,

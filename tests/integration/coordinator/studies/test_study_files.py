@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from crossward.client.http import HttpClient, Token
-from crossward.client.http import NEVER
+from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import BodyTooLarge, Conflict, RemoteProblem, StudyInvalid
 from crossward.study import Study, example
 

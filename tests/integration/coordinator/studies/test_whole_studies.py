@@ -8,9 +8,9 @@ from crossward.errors import Conflict, Forged
 from crossward.protocol import keys
 from crossward.protocol.certificate import verify_certificate
 from crossward.protocol.constants import certificate_id
+from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.ledger.chain import verify
 from crossward.protocol.ledger.lines import Head, Line
-from crossward.protocol.envelopes import SignedRelease
 
 METHODS = {
     "direct": {"name": "direct"},

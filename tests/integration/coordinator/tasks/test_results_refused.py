@@ -19,10 +19,9 @@ from crossward.errors import (
 from crossward.privacy.budget import Cost
 from crossward.privacy.noise import SeededRandomness
 from crossward.protocol import keys
+from crossward.protocol.envelopes import SignedRelease, _to_sign
 from crossward.protocol.ledger.lines import ReleaseBody
 from crossward.protocol.tasks import ResultMessage
-from crossward.protocol.envelopes import SignedRelease
-from crossward.protocol.envelopes import _to_sign
 
 
 def resigned(site, release, change, key=None):
