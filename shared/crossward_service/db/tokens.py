@@ -43,7 +43,7 @@ class Tokens(Generic[R]):
     def issue(self, connection: Connection, role: str, name: str, now: float) -> str:
         """A new token; the caller shows it once."""
         if role not in set(self.roles):
-            raise InvalidSetting(f"{role!r} is not a role.", f"Use {' or '.join(self.roles)}.")
+            raise InvalidSetting(f"{role!r} is not a role.", f"Use {', '.join(self.roles)}.")
         if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
             raise InvalidSetting("A token's name is 1 to 64 printable characters.", "Name who will hold it.")
         table = self.table
