@@ -12,8 +12,9 @@ from sqlalchemy import inspect, text
 from sqlalchemy.exc import IntegrityError
 
 import crossward_site.app  # noqa: F401  (all tables)
+from crossward.protocol.constants import TaskKind
 from crossward.protocol.ledger.lines import Head
-from crossward.protocol.tasks import TaskMessage
+from crossward.study.wire import task_message
 from crossward_service.db.engine import connect, read, write
 from crossward_site import facts
 from crossward_site.facts import Fact
@@ -53,7 +54,7 @@ def test_the_database_has_the_same_checks_as_the_code(site, tmp_path, table) -> 
 
 def test_no_other_word_than_a_state_is_stored(site, study) -> None:
     with write(site.engine) as connection:
-        tasks.take(site, connection, TaskMessage.of(study, id="t1", kind="train-target", lease_seconds=10))
+        tasks.take(site, connection, task_message(study, id="t1", kind=TaskKind.TRAIN_TARGET, lease_seconds=10))
     for column in ("state", "kind", "reason"):
         with pytest.raises(IntegrityError), write(site.engine) as connection:
             connection.execute(text(f"UPDATE tasks SET {column} = 'strange'"))
@@ -61,6 +62,6 @@ def test_no_other_word_than_a_state_is_stored(site, study) -> None:
 
 def test_only_steps_of_the_table_are_taken(site, study) -> None:
     with write(site.engine) as connection:
-        task = tasks.take(site, connection, TaskMessage.of(study, id="t1", kind="train-target", lease_seconds=10))
+        task = tasks.take(site, connection, task_message(study, id="t1", kind=TaskKind.TRAIN_TARGET, lease_seconds=10))
         with pytest.raises(AssertionError, match="never goes from taken to stored"):
             tasks.move(connection, task, TaskState.STORED, 1.0)

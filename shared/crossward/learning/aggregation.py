@@ -12,7 +12,6 @@ to the target's records without noise, so it must never leave the target, and it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -80,7 +79,7 @@ class BoostedModel:
 
     partners: tuple[Model, ...]
     ensemble: Any
-    release: Release = field(default_factory=lambda: NothingPrivate(epsilon=math.inf))
+    release: Release = field(default_factory=NothingPrivate)
 
     def margins(self, X: NDArray[np.floating]) -> Array:
         """The ensemble's log-odds."""

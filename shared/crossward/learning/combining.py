@@ -95,6 +95,10 @@ class Combiner(Protocol):
         ...
 
 
+TIE = 1e-12
+"""Shares are rounded, so votes that cancel may leave this much."""
+
+
 class _Vote:
     """Models vote for a class; the margin is the weighted mean vote, on [-1, 1]."""
 
@@ -106,7 +110,8 @@ class _Vote:
 
     def combine(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Array:
         """sum_k share_k vote_k."""
-        return np.asarray(self._weighted(models, X).sum(axis=1))
+        margins = self._weighted(models, X).sum(axis=1)
+        return np.where(np.abs(margins) < TIE, 0.0, margins)
 
     def contributions(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Contributions:
         """share_k vote_k of each model."""

@@ -25,7 +25,7 @@ BASE = "intercept"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that a model adds up, and the encoded columns it looks at; none where it is the same for all."""
+    """Something that a model adds up, and the encoded columns it looks at, where it looks at some itself."""
 
     name: str
     columns: tuple[int, ...] = ()
@@ -35,6 +35,8 @@ class Part:
 class Contributions:
     """What each part adds to each record's margin: `values` has a row per record and a column per part.
 
+    `by_column`: every part but the last is one column of the records.
+
     >>> explained = model.contributions(X)  # doctest: +SKIP
     >>> np.allclose(explained.values.sum(axis=1), model.margins(X))  # doctest: +SKIP
     True
@@ -42,17 +44,23 @@ class Contributions:
 
     parts: tuple[Part, ...]
     values: Array
+    by_column: bool = False
 
     def by_owner(self, owners: Sequence[str]) -> Contributions:
-        """Parts of one column joined by who owns the column, as a feature owns its levels; others stay as they are."""
-        named = [Part(owners[p.columns[0]], p.columns) if len(p.columns) == 1 else p for p in self.parts]
-        names = list(dict.fromkeys(part.name for part in named))
-        parts, values = [], []
-        for name in names:
-            same = [index for index, part in enumerate(named) if part.name == name]
-            parts.append(Part(name, tuple(column for index in same for column in named[index].columns)))
-            values.append(self.values[:, same].sum(axis=1))
-        return Contributions(tuple(parts), np.column_stack(values))
+        """Columns joined by who owns them, as a feature owns its levels; what is not by column stays as it is."""
+        if not self.by_column:
+            return self
+        owned: dict[tuple[str, int | None], list[int]] = {}
+        for index, part in enumerate(self.parts):
+            key = (owners[part.columns[0]], None) if len(part.columns) == 1 else (part.name, index)
+            owned.setdefault(key, []).append(index)
+        parts = [
+            Part(name, tuple(column for index in same for column in self.parts[index].columns))
+            for (name, _), same in owned.items()
+        ]
+        return Contributions(
+            tuple(parts), np.column_stack([self.values[:, same].sum(axis=1) for same in owned.values()])
+        )
 
 
 class Model(Protocol):
@@ -116,9 +124,9 @@ class LinearModel:
         columns = self.columns
         parts = [Part(f"column {column}", (column,)) for column in columns]
         if self.ball.intercept == 0 and self.ball.offset == 0:
-            return Contributions(tuple(parts), Z)
+            return Contributions(tuple(parts), Z, by_column=True)
         base = Z[:, len(columns) :].sum(axis=1) + self.ball.offset
-        return Contributions((*parts, Part(BASE)), np.column_stack([Z[:, : len(columns)], base]))
+        return Contributions((*parts, Part(BASE)), np.column_stack([Z[:, : len(columns)], base]), by_column=True)
 
 
 @dataclass(frozen=True, slots=True)

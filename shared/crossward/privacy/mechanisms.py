@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from crossward.privacy.calibration import Jacobian
@@ -151,6 +152,8 @@ class NothingPrivate(Release):
     """Gradient boosting on a target's own records: no guarantee at all, so it never leaves."""
 
     name: ClassVar[str] = "boosted-ensemble"
+
+    epsilon: float = field(default=math.inf, init=False)
 
 
 MECHANISMS: dict[str, type[Release]] = {

@@ -19,20 +19,21 @@ from crossward.version import __version__
 NEIGHBOURS = "replace-one-record"
 
 
-def _frozen(value: Any) -> Any:
-    """A public number as a release keeps it: plain, finite, unchangeable."""
+def _frozen(value: Any, declared: str) -> Any:
+    """A public number as a release keeps it: plain, finite, unchangeable, and a float where a float is declared."""
     if isinstance(value, list | tuple):
-        return tuple(_frozen(item) for item in value)
+        return tuple(_frozen(item, declared) for item in value)
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidSetting(
             f"A release describes itself with finite numbers, not {value}.", "Leave it out, or use None."
         )
-    if value is None or type(value) in (str, bool, int, float) or isinstance(value, StrEnum):
+    if isinstance(value, float) or (type(value) is int and "float" in declared):
+        return float(value)
+    if value is None or type(value) in (str, bool, int) or isinstance(value, StrEnum):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        for item in fields(value):
-            _frozen(getattr(value, item.name))
-        return value
+        inside = {item.name: _frozen(getattr(value, item.name), str(item.type)) for item in fields(value)}
+        return replace(value, **inside)
     raise InvalidSetting(
         f"A release describes itself with plain values, not {type(value).__name__}.",
         "Give text, numbers, or lists of them.",
@@ -70,8 +71,9 @@ class Release:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
-        for own in self._own():
-            object.__setattr__(self, own, _frozen(getattr(self, own)))
+        for item in fields(self):
+            if item.name not in _COMMON:
+                object.__setattr__(self, item.name, _frozen(getattr(self, item.name), str(item.type)))
 
     @classmethod
     def _own(cls) -> list[str]:
@@ -160,6 +162,10 @@ class Composition(Release):
     members: tuple[Release, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        if self.how not in set(Composing):
+            raise InvalidSetting(f"Releases are composed {' or '.join(Composing)}, not {self.how!r}.")
+        object.__setattr__(self, "how", Composing(self.how))
         if not self.members:
             raise InvalidSetting(f"{self.method} composes no releases.", "Give at least one part.")
         if repr((self.epsilon, self.delta)) != repr(_total(self.members, self.how)):

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from threadpoolctl import threadpool_limits
-from toys import ToyRelease
 
 from crossward.learning.aggregation import BoostedEnsemble, BoostedModel, FeatureMethod, average
 from crossward.learning.amp import AMP
@@ -39,6 +38,7 @@ from crossward.learning.stacking import PSTF, PSTH, PSTS
 from crossward.learning.transfer import SimComb
 from crossward.privacy import SeededRandomness
 from crossward.privacy.noise import Array
+from toys import ToyRelease
 
 RELEASE = ToyRelease(epsilon=1.0)
 EXACT = 1e-9
@@ -432,7 +432,6 @@ def test_the_levels_of_a_category_are_one_part():
     np.testing.assert_allclose(joined.values.sum(axis=1), model.margins(X))
 
 
-@pytest.mark.xfail(reason="Contributions.by_owner joins by name alone")
 def test_a_feature_with_the_name_of_another_part_stays_apart_from_it():
     model = LinearModel(Ball(2.0, intercept=0.5), np.array([1.0, 2.0, 3.0]), 2)
     joined = model.contributions(np.ones((1, 2))).by_owner([BASE, "age"])

@@ -374,7 +374,6 @@ def test_what_an_unfitted_source_is_told_to_be_replaced_by_works(data):
         target.set_params(prior=source.release_).fit(X, y)
 
 
-@pytest.mark.xfail(reason="release._frozen takes a float for a float by its exact type")
 @pytest.mark.parametrize("mechanism", ["objective", "dppsgd", "amp"])
 def test_settings_may_come_out_of_an_array(data, mechanism):
     X, y = data

@@ -163,7 +163,6 @@ def test_combiners_by_hand(blobs):
     np.testing.assert_allclose(MajorityVote().combine(model.level0, X), signs.mean(axis=0))
 
 
-@pytest.mark.xfail(reason="combining._Vote adds up shares of votes, which are rounded, where it added up votes")
 @pytest.mark.parametrize("combiner", [MajorityVote(), WeightedVote()], ids=["C-mv", "C-wmv"])
 def test_a_tie_is_a_tie(combiner):
     for K in (2, 4, 6, 10, 12):

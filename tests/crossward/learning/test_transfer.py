@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from toys import ToyRelease
 
 from crossward.errors import InvalidSetting, NotFinite, WrongShape
 from crossward.learning.combining import source_directly
@@ -11,6 +10,7 @@ from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
 from crossward.learning.transfer import SimComb, mixture
 from crossward.privacy import NON_PRIVATE
+from toys import ToyRelease
 
 BALL = Ball(2.5, intercept=0.5)
 

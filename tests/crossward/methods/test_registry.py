@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from halfway import Halfway
 
 from crossward.errors import InvalidSetting, StudyInvalid
 from crossward.learning.model import ReleasedModel
@@ -20,6 +19,7 @@ from crossward.study import Study, study_for
 from crossward.study.wire import check_message, to_message, to_model
 from crossward.study.work import announce, train, trained_levels
 from crossward_lab.simulate.hospitals import Federation
+from halfway import Halfway
 
 PROOFS = Path(__file__).parents[3] / "docs" / "proofs"
 

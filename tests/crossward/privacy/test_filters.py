@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings, stateful
 from hypothesis import strategies as st
 from scipy import stats
-from toys import ToyRelease
 
 from crossward.errors import BudgetExceeded, InvalidEpsilon
 from crossward.privacy.budget import Budget, Cost
 from crossward.privacy.filters import NOTHING, Accountant, BasicFilter, Spend, ZcdpFilter, charge
 from crossward.privacy.release import Release, parallel, sequential
+from toys import ToyRelease
 
 
 def a_release(epsilon: float, delta: float = 0.0) -> Release:

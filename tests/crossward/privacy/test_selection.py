@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from toys import ToyRelease
 
 from crossward.errors import BudgetExceeded, InvalidEpsilon, InvalidSetting, TooFewRecords, WrongShape
 from crossward.privacy.budget import nano_epsilon
@@ -24,6 +23,7 @@ from crossward.privacy.selection import (
     choose_by_random_stopping,
     exponential_mechanism,
 )
+from toys import ToyRelease
 
 RARE = 1e-5
 

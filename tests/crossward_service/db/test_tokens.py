@@ -84,7 +84,7 @@ def test_a_name_is_short_and_printable(engine, tokens, name):
 
 @pytest.mark.parametrize("role", ["", "Clinic", "auditor"])
 def test_a_role_is_one_of_the_service_in_the_code_and_in_the_database(engine, tokens, role):
-    with write(engine) as connection, pytest.raises(InvalidSetting, match="Use steward or clinic"):
+    with write(engine) as connection, pytest.raises(InvalidSetting, match="Use steward, clinic"):
         tokens.issue(connection, role, "one", 1.0)
     with pytest.raises(IntegrityError), write(engine) as connection:
         connection.execute(text(f"INSERT INTO tokens (hash, role, name, created) VALUES ('h', '{role}', 'n', 1)"))

@@ -13,9 +13,8 @@ from sqlalchemy import func, select
 
 from crossward.errors import InvalidData, InvalidSetting
 from crossward.privacy.budget import Budget
-from crossward_cli.site import update_data
+from crossward_cli import site as commands
 from crossward_service.db.engine import read
-from crossward_site.access import steward
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import CsvPlace, ParquetPlace
 from crossward_site.data.service import Vault
@@ -129,14 +128,13 @@ def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplo
     assert in_two("a") == in_two("b") == 4
     latest = vault.report("b").model_dump(mode="json")
     answer = {"rows": 101, "persons": 101, "epsilon": 3.0, "report": latest}
-    given = {"epsilon": 3.0, "delta": 0.0, "zcdp": False, "records_per_person": 1, "as_json": False}
     for report, line in ((latest, "4 people are in two datasets and have both budgets."), ({words: 0}, "")):
         client = SimpleNamespace(add_dataset=lambda *_, report=report, **__: answer | {"report": report})
-        steward.add_dataset(client, "b", {}, None, "pid", None, **given)
-        assert "".join(capsys.readouterr().out.splitlines()[1:]) == line
         client.add_version = lambda _, report=report: {"version": 2, "rows": 101, "report": report}
-        monkeypatch.setattr(steward, "at_site", lambda *_, client=client: contextlib.nullcontext(client))
-        update_data("b", "token")
+        monkeypatch.setattr(commands, "at_site", lambda *_, client=client: contextlib.nullcontext(client))
+        commands.add_data("b", 3.0, "pid", "token", csv=tmp_path / "b.csv")
+        assert "".join(capsys.readouterr().out.splitlines()[1:]) == line
+        commands.update_data("b", "token")
         assert "".join(capsys.readouterr().out.splitlines()[1:]) == line
     # What others may see, or be sent, has it nowhere; and nothing of it is logged.
     assert words not in status(site).model_dump_json()

@@ -24,6 +24,7 @@ from crossward.errors import (
 )
 from crossward.privacy.budget import Budget
 from crossward.protocol.constants import Role
+from crossward.protocol.ledger.lines import FilterKind
 from crossward.study.work import levels as levels_of
 from crossward_service.db.engine import read, write
 from crossward_site.data.mapping import DataMap
@@ -157,10 +158,10 @@ def test_bad_data_is_refused_by_name_and_nothing_is_opened(site, study, tmp_path
     ("budget", "rule", "words"),
     [
         ((1e30, 0.0), "basic", r"epsilon is too large\. The largest is 1000000000;"),
-        ((1e9 + 1, 0.0), "zcdp", "epsilon is too large"),
+        ((1e9 + 1, 0.0), FilterKind.ZCDP, "epsilon is too large"),
         ((1.0, 1.5), "basic", r"delta is too large\. The largest is 1\."),
-        ((1.0, 0.0), "zcdp", "needs a delta between 0 and 1"),
-        ((1.0, 1.0), "zcdp", "needs a delta between 0 and 1"),
+        ((1.0, 0.0), FilterKind.ZCDP, "needs a delta between 0 and 1"),
+        ((1.0, 1.0), FilterKind.ZCDP, "needs a delta between 0 and 1"),
     ],
 )
 def test_a_budget_that_cannot_be_is_refused_in_the_stewards_words(site, tmp_path, budget, rule, words) -> None:

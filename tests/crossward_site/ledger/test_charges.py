@@ -9,9 +9,9 @@ from sqlalchemy import delete, event, select, update
 
 from crossward.errors import ChainBroken
 from crossward.privacy.budget import Budget, Cost
-from crossward.protocol.constants import Role
+from crossward.protocol.constants import Role, TaskKind
 from crossward.protocol.ledger.lines import OpenBody, ReserveBody
-from crossward.protocol.tasks import TaskMessage
+from crossward.study.wire import task_message
 from crossward_service.db import ledger_tables
 from crossward_service.db.engine import read, write
 from crossward_site.data.mapping import DataMap
@@ -125,7 +125,7 @@ def test_the_effort_of_an_approval_does_not_grow_with_the_ledger(site, study, tm
             for k in range(lines, length):
                 site.append(connection, reserve(f"t{k}", f"s{k % 7}", "other"))
             lines = length
-            message = TaskMessage.of(study, id=f"task{length}", kind="train-target", lease_seconds=60)
+            message = task_message(study, id=f"task{length}", kind=TaskKind.TRAIN_TARGET, lease_seconds=60)
             task = tasks.take(site, connection, message)
         effort = Effort(site, monkeypatch)
         assert advance(site, coordinator, task).state == "approved"

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from crossward.errors import Conflict, Forged
-from crossward.protocol.tasks import TaskMessage
+from crossward.protocol.constants import TaskKind
+from crossward.study.wire import task_message
 from crossward_service.db.engine import write
 from crossward_site.models import service as models
 from crossward_site.models.service import seal, unseal
@@ -15,8 +16,8 @@ from crossward_site.tasks import service as tasks
 
 
 def test_a_sealed_model_opens_only_here() -> None:
-    sealed = seal(b"a" * 32, {"w": [1.0]})
-    assert unseal(b"a" * 32, sealed) == {"w": [1.0]}
+    sealed = seal(b"a" * 32, b"weights")
+    assert unseal(b"a" * 32, sealed) == b"weights"
     with pytest.raises(Forged):
         unseal(b"b" * 32, sealed)
     with pytest.raises(Forged):
@@ -28,7 +29,7 @@ def test_no_other_studys_model_takes_the_place_of_one(site, study) -> None:
     trained = SimpleNamespace(n=0, model=None)
     with write(site.engine) as connection:
         one, two = (
-            tasks.take(site, connection, TaskMessage.of(given, id=id, kind="train-target", lease_seconds=10))
+            tasks.take(site, connection, task_message(given, id=id, kind=TaskKind.TRAIN_TARGET, lease_seconds=10))
             for id, given in (("one", study), ("two", other))
         )
         models.keep(site, connection, one, trained, None)

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import update
 
 from crossward.errors import CrosswardError, InvalidData, RemoteProblem
-from crossward.protocol.constants import DeclineReason
-from crossward.protocol.tasks import TaskMessage
+from crossward.protocol.constants import DeclineReason, TaskKind
+from crossward.study.wire import task_message
 from crossward_service.db.engine import read, write
 from crossward_site.tasks import runner as running
 from crossward_site.tasks import service as tasks
@@ -34,7 +34,7 @@ def worker(site, study, monkeypatch):
     with write(site.engine) as connection:
         for id in ("old", "young"):
             now.time += 1
-            tasks.take(site, connection, TaskMessage.of(study, id=id, kind="train-target", lease_seconds=60))
+            tasks.take(site, connection, task_message(study, id=id, kind=TaskKind.TRAIN_TARGET, lease_seconds=60))
 
     def step(site, coordinator, task):
         now.steps.append((task.id, now.time))

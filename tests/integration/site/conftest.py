@@ -27,10 +27,10 @@ from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import CrosswardError
 from crossward.learning.encoding import Category, Flag, Number, Schema
 from crossward.privacy.budget import Budget
-from crossward.protocol.constants import Role
+from crossward.protocol.constants import Role, TaskKind
 from crossward.protocol.ledger.lines import Line
-from crossward.protocol.tasks import TaskMessage
 from crossward.study import Study, study_for
+from crossward.study.wire import task_message
 from crossward_coordinator import main as coordinator
 from crossward_coordinator.app import create_app
 from crossward_coordinator.settings import CoordinatorSettings
@@ -134,7 +134,7 @@ class Hospital:
 
     def offered(self, study: Study, id: str = "t1", **message: Any) -> tasks.Task:
         """A task that the coordinator makes up, after the site's first step."""
-        offer = TaskMessage.of(study, id=id, kind="train-target", lease_seconds=60, **message)
+        offer = task_message(study, id=id, kind=TaskKind.TRAIN_TARGET, lease_seconds=60, **message)
         with write(self.site.engine) as connection:
             task = tasks.take(self.site, connection, offer)
         return self.stepped(task)
