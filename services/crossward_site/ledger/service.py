@@ -108,7 +108,7 @@ def reconcile(site: Site, coordinator: Coordinator) -> Head:
     with write(site.engine) as connection:
         if lines:
             site.ledger.extend(connection, lines)
-            known = [line.body.subject for line in site.ledger.lines(connection) if line.kind == "open"]
+            known = site.ledger.datasets(connection)
             facts.CLOSED_DATASETS.put(connection, tuple(sorted(known)))
         facts.STOPPED.forget(connection)
         facts.MIRROR_HEAD.forget(connection)

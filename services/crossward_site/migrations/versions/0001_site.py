@@ -180,13 +180,3 @@ def _ledger() -> None:
         sa.Column("releases", sa.BigInteger, nullable=False),
         sa.ForeignKeyConstraint(["owner"], ["ledger_heads.owner"], name="ledger_spend_owner"),
     )
-    op.create_table(
-        "charges",
-        _text("task", 200, primary_key=True),
-        _text("study", 200),
-        _text("study_hash", 64),
-        _text("dataset", 200),
-        sa.Column("nano_epsilon", sa.BigInteger, nullable=False),
-        sa.Column("atto_delta", sa.BigInteger, nullable=False),
-    )
-    op.create_index("charges_of_study", "charges", ["study", "dataset"])
