@@ -88,13 +88,13 @@ def answer(site: Site, task_id: str, approve: bool, dataset: str | None = None, 
     """
     with write(site.engine) as connection:
         task = tasks.find(connection, task_id)
-        seen = task.state is TaskState.CANCELLED and bool(task.held) and not approve
-        if not seen and task.state not in tasks.ASKING:
+        dismissed = task.state is TaskState.CANCELLED and bool(task.held) and not approve
+        if not dismissed and task.state not in tasks.ASKING:
             raise Conflict(f"Task {task_id} is {task.state}.", "Only a task that waits can be decided.")
         tasks.forget_held(connection, task_id)
-        if not seen and not approve:
+        if not dismissed and not approve:
             tasks.decline(connection, task, DeclineReason.STEWARD, words or "The steward said no.", site.clock())
-        elif not seen:
+        elif not dismissed:
             chosen = _chosen(connection, task, dataset or task.dataset)
             state = TaskState.APPROVED if _paid(site, connection, task) is None else TaskState.RESERVED
             tasks.move(connection, task, state, site.clock(), dataset=chosen, cause="")

@@ -6,5 +6,6 @@ units.py     from one unit to another
 mapping.py   local columns, units and codes to those of a study
 persons.py   the person as the unit of privacy: at most m records of each
 seats.py     who sits in which permanent cell
+checks.py    what is refused as data are connected
 report.py    what the steward should know of the data; never sent
 """

@@ -84,10 +84,10 @@ class Seats:
         """The seats of a dataset."""
         table = tables.seats
         query = select(table.c.person, table.c.seat, table.c.cell, table.c.rows).where(table.c.dataset == dataset)
-        found = connection.execute(query.order_by(table.c.seat)).all()
-        cells = np.array([row.cell for row in found], dtype=np.intp)
-        rows = np.array([row.rows for row in found], dtype=np.intp)
-        return cls({row.person: row.seat for row in found}, cells, rows)
+        stored = connection.execute(query.order_by(table.c.seat)).all()
+        cells = np.array([row.cell for row in stored], dtype=np.intp)
+        rows = np.array([row.rows for row in stored], dtype=np.intp)
+        return cls({row.person: row.seat for row in stored}, cells, rows)
 
     def next_version(self, records: Mapping[str, Sequence[int]], randomness: Randomness = SYSTEM) -> Seats:
         """Known persons keep their seats, also while absent; new ones get seats at the end; more records, more rows."""

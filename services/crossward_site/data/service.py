@@ -7,7 +7,6 @@ and nothing of what their records say.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,25 +19,21 @@ from crossward.errors import (
     AlreadyOpen,
     CrosswardError,
     InvalidData,
-    InvalidEpsilon,
     InvalidSetting,
-    NotReady,
-    OneClass,
     UnknownDataset,
 )
-from crossward.learning.encoding.values import is_missing
-from crossward.privacy.budget import NANO, Budget
+from crossward.privacy.budget import Budget
 from crossward.privacy.noise import Array
 from crossward.protocol.canonical import canonical
 from crossward.protocol.constants import CELLS, Role
-from crossward.protocol.ledger.lines import MOST_ATTO_DELTA, MOST_NANO_EPSILON, FilterKind, OpenBody
+from crossward.protocol.ledger.lines import FilterKind, OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study, work
 from crossward_service.db.engine import read, write
-from crossward_site import facts
+from crossward_site.data.checks import check_budget, check_known, check_labels, check_not_closed, check_others
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.persons import Persons, persons_of
-from crossward_site.data.places import AnyPlace, Place, Raw
+from crossward_site.data.places import AnyPlace, Place
 from crossward_site.data.report import ReportView, TableReport, encode, table_report
 from crossward_site.data.seats import EMPTY, Seats
 from crossward_site.data.tables import datasets, seats, versions
@@ -47,12 +42,6 @@ from crossward_site.site import Site
 _PLACE: TypeAdapter[AnyPlace] = TypeAdapter(Place)
 
 MOST_RECORDS = 100
-
-MOST_SHARED = 0.1
-"""The share of a dataset's persons that may be in other datasets too."""
-
-MOST_BUDGETS = 2
-"""How many datasets a person may be in: each has a budget of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +101,7 @@ class Vault:
             raise InvalidSetting(
                 f"{records_per_person} records per person are not possible.", f"Keep 1 to {MOST_RECORDS}."
             )
-        _check_budget(budget, rule)
+        check_budget(budget, rule)
         body = OpenBody(name, CELLS, rule, budget.nano_epsilon, budget.atto_delta)
         persons, report = self._survey(name, place, mapping, records_per_person, study)
         nobody = Seats.empty()
@@ -126,7 +115,7 @@ class Vault:
                     "Restore a later backup, or choose another name.",
                 )
             self._site.check_running(connection)
-            _check_others(connection, name, persons)
+            check_others(connection, name, persons)
             self._site.append(connection, body)
             opened = {"version": 1, "records_per_person": records_per_person, "opened": self._site.clock()}
             connection.execute(insert(datasets).values(name=name, **opened))
@@ -149,11 +138,11 @@ class Vault:
         persons, report = self._survey(name, place, mapping, now.records_per_person, study)
         with write(self._site.engine) as connection:
             self._site.check_running(connection)
-            _check_not_closed(connection, name)
+            check_not_closed(connection, name)
             version = load_dataset(connection, name).version + 1
             before = Seats.load(connection, name)
-            _check_known(before, persons, name, place.where)
-            _check_others(connection, name, persons)
+            check_known(before, persons, name, place.where)
+            check_others(connection, name, persons)
             before.next_version(persons.records_of).save(connection, name, before, persons.humans)
             connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
             self._write_version(connection, name, version, place, mapping, report)
@@ -168,7 +157,7 @@ class Vault:
         wanted = list(dict.fromkeys([*mapping.identity, *mapped, *(mapping.columns_for(study) if study else [])]))
         raw = place.read(wanted)
         persons = persons_of(raw, mapping, name, self._site.secret, most)
-        _check_labels(raw, mapping)
+        check_labels(raw, mapping)
         if study is not None:
             mapping.check(study)
         fit = None if study is None else encode(study, mapping, raw).fit
@@ -322,74 +311,3 @@ def _seated(
     taken, labels = np.zeros((len(chosen), X.shape[1])), np.full(len(chosen), -1.0)
     taken[present], labels[present] = X[records[present]], y[records[present]]
     return Rows(taken, labels, level_of[cell_at[chosen]], present)
-
-
-# -- what is refused ------------------------------------------------------------------------------------------------
-def _check_budget(budget: Budget, rule: FilterKind) -> None:
-    """Refuse what the ledger would, in the steward's words: it speaks of lines."""
-    if budget.nano_epsilon > MOST_NANO_EPSILON:
-        raise InvalidEpsilon(
-            "The budget's epsilon is too large.",
-            f"The largest is {MOST_NANO_EPSILON // 10**NANO}; common choices are 0.1 to 10.",
-        )
-    if budget.atto_delta > MOST_ATTO_DELTA:
-        raise InvalidEpsilon("The budget's delta is too large.", "The largest is 1. Take it well below 1/n.")
-    if rule is FilterKind.ZCDP and not 0 < budget.atto_delta < MOST_ATTO_DELTA:
-        raise InvalidEpsilon("A zCDP budget needs a delta between 0 and 1.", "Take it well below 1/n, such as 1e-6.")
-
-
-def _check_labels(raw: Raw, mapping: DataMap) -> None:
-    """A label that has the same value everywhere cannot be learned, whatever the study."""
-    for name, mapped in mapping.labels.items():
-        values = mapped.recoded(raw.columns[mapped.column], frozenset(mapping.missing))
-        if len({str(value) for value in values if not is_missing(value)}) < 2:
-            raise OneClass(
-                f"{raw.where}: the label {name!r} (column {mapped.column!r}) has one value only.",
-                "Bring records of both classes, or correct the label's recoding.",
-            )
-
-
-def _check_not_closed(connection: Connection, name: str) -> None:
-    """See `crossward_site.ledger.service.reconcile`: a restored database does not know who came later."""
-    if name in (facts.CLOSED_DATASETS.get(connection) or ()):
-        raise NotReady(
-            f"{name} is closed to new versions: the database was restored from an old backup.",
-            "Restore a later backup. Until then the dataset works on with the persons it knows.",
-        )
-
-
-def _check_known(before: Seats, persons: Persons, name: str, where: str) -> None:
-    """Persons whose ids are spelled otherwise would all look new."""
-    known = before.seat_of
-    gone = sum(1 for person in known if person not in persons.records_of)
-    if gone * 2 > len(known):
-        raise InvalidData(
-            f"{where} lacks {gone} of the {len(known)} persons that {name} knows: they would look new and get a fresh "
-            "budget.",
-            "Spell the ids as before (007 as a text is not the number 7), or point the dataset at the right data.",
-        )
-
-
-def _check_others(connection: Connection, name: str, persons: Persons) -> None:
-    """Nobody gets a second budget under another name, but for a few; and nobody at all gets a third."""
-    rows = connection.execute(select(seats.c.dataset, seats.c.human)).all()
-    here = {row.human for row in rows if row.dataset == name}
-    humans = here.union(persons.humans.values())  # who has left the data has the budget still
-    rows = [row for row in rows if row.dataset != name]
-    sizes = Counter(row.dataset for row in rows)
-    shared = Counter(row.dataset for row in rows if row.human in humans)
-    budgets = Counter(row.human for row in rows if row.human in humans)
-    twice = [other for other, count in shared.most_common() if count > MOST_SHARED * sizes[other]]
-    if twice or len(budgets) > MOST_SHARED * len(humans):
-        other = twice[0] if twice else shared.most_common(1)[0][0]
-        raise InvalidData(
-            f"{shared[other]} of the {len(humans)} persons are in the dataset {other} too: under another name they "
-            "would get a second budget.",
-            f"Add the data to {other} as a new version; all data about the same people belong into one dataset.",
-        )
-    # Who has a seat here has this budget already, and brings no further one.
-    if third := sum(1 for human, count in budgets.items() if count >= MOST_BUDGETS and human not in here):
-        raise InvalidData(
-            f"Persons who are in {MOST_BUDGETS} other datasets already: {third}. Here they would get a third budget.",
-            "Leave them out here, and bring their records as a new version of the dataset they belong to.",
-        )

@@ -98,6 +98,7 @@ def site(hub, small, tmp_path, quiet):
     opened = Site.open(settings.database_url, settings.data_dir)
     mapping = DataMap.from_data({"person": PERSON, "features": {"bmi": "bmi"}})
     Vault(opened).connect(DATASET, CsvPlace(path=str(records)), mapping, Budget.of(5.0))
+    Vault(opened).report(DATASET)  # SQLite notes in its -shm file how far a reader has come; one has been there already
     yield SimpleNamespace(settings=settings, opened=opened, records=records, party=party)
     opened.close()
 
