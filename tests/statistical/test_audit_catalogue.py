@@ -4,13 +4,12 @@ import json
 import math
 
 import pytest
-from crossward_lab.audit.measures import AuditReport, MechanismVerdict, MutantVerdict
 
 from crossward_lab.audit import audit_one, run
 from crossward_lab.audit.mechanisms import MECHANISMS
 from crossward_lab.audit.mutants import MUTANTS
 from crossward_lab.audit.peers import PEERS
-from crossward_lab.audit.report import Effort
+from crossward_lab.audit.report import AuditReport, Effort, MechanismVerdict, MutantVerdict
 from crossward_lab.audit.sampled import one_class
 
 
