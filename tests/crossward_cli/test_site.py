@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 
 import pytest
 import typer.testing
@@ -50,23 +51,26 @@ def port():
 
 
 def test_it_waits_for_the_tokens_file_and_the_service(tmp_path, port, monkeypatch):
-    monkeypatch.setattr(connections, "PAUSE", 0.05)
-    joined, made = [], []
+    """While it waits, the site comes up: first its token, then its service."""
+    servers, joined = [], []
 
-    def start():
-        time.sleep(0.3)
+    def write_token():
         (tmp_path / "steward").write_text("cw_steward_x\n")
-        time.sleep(0.5)
-        made.append(HTTPServer(("127.0.0.1", port), Site))
-        made[0].joined = joined
-        made[0].serve_forever(0.05)
 
-    starting = threading.Thread(target=start)
-    starting.start()
+    def start_service():
+        servers.append(HTTPServer(("127.0.0.1", port), Site))
+        servers[0].joined = joined
+        serving.start()
+
+    serving = threading.Thread(target=lambda: servers[0].serve_forever(0.05))
+    steps = iter((write_token, start_service))
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: next(steps)())
+    monkeypatch.setattr(connections, "time", clock)
     done = join(port, f"@{tmp_path / 'steward'}")
-    made[0].shutdown()
-    starting.join()
-    made[0].server_close()
+    for server in servers:
+        server.shutdown()
+        serving.join()
+        server.server_close()
     assert done.exit_code == 0, done.output
     assert joined == [("/v1/join", "Bearer cw_steward_x")]
     assert "steward is not there yet. Waiting for it, up to 60 s." in done.stderr

@@ -153,7 +153,7 @@ def test_the_command_line_follows_a_study_from_file_to_certificate(federation, s
 
     site = federation.targets[0]
     assert "well" in crossward(federation, "site", "status", site=site)
-    assert json.loads(crossward(federation, "site", "policy", site=site))["decide"] == "approve"
+    assert json.loads(crossward(federation, "site", "policy", "--json", site=site))["decide"] == "approve"
     assert "AUC" in crossward(federation, "evaluate", "by-hand", site=site)
     assert "rows" in crossward(federation, "site", "data", "report", DATASET, site=site)
     ledger = tmp_path / "ledger.jsonl"
