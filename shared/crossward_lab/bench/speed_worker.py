@@ -81,9 +81,9 @@ def examine(method: str, X: Matrix, y: Matrix, lam: float, epsilon: float, group
 
 def _watch_crossward(run: Callable[[], object]) -> dict[str, Any]:
     """The gradients where our K solves stopped, computed anew and plainly; the noise is known inside a fit only."""
-    from crossward_lab.audit.sampled import plr_fs
+    from crossward.learning import plr
 
-    module: Any = plr_fs
+    module: Any = plr
     real, gradients, passes = module.minimise, [], []
 
     def watching(records: Any, loss: Any, linear: Matrix, ridge: float, tolerance: float) -> Any:

@@ -40,10 +40,10 @@ def app_raising(error, *, local):
     return app
 
 
-def test_every_error_has_its_own_row():
+def test_every_error_has_its_own_entry():
     # What only the command line raises never crosses HTTP, and is known here only if another test has loaded it.
-    ours = {kind for kind in everyone() if re.match(r"crossward(?!\.cli\.)", kind.__module__)}
-    assert ours - set(TABLE) == set(), "add a row to crossward.protocol.problems.TABLE"
+    ours = {kind for kind in everyone() if re.match(r"crossward(?!_cli\.)", kind.__module__)}
+    assert ours - set(TABLE) == set(), "add an entry to crossward.protocol.problems.TABLE"
     assert len({catalogue.urn(kind) for kind in TABLE}) == len(TABLE)
 
 

@@ -37,7 +37,6 @@ def test_a_study_with_a_method_of_ones_own(federation, study, api, monkeypatch) 
     [
         {"name": "direct"},
         {"name": "dppsgd"},
-        {"name": "amp", "delta": 1e-6},
         {"name": "pst-s", "combiner": "C-mv"},
         {"name": "pst-f", "combiner": "C-wmv"},
         {"name": "pst-h", "mix": "scores"},

@@ -69,7 +69,7 @@ def test_models_that_do_not_fit(about):
     world, site, task, result = about
 
     def weights(payload):
-        return payload["groups"][0]["weights"]
+        return payload["weights"][0]
 
     changes = {
         "NaN weights": (lambda p: weights(p).__setitem__(0, float("nan")), "NaN"),
@@ -78,7 +78,7 @@ def test_models_that_do_not_fit(about):
         "off the grid": (lambda p: weights(p).__setitem__(0, weights(p)[0] + 1e-9), "grid"),
         "another study": (lambda p: p.update(study_hash="0" * 64), "another study"),
         "another method": (lambda p: p.update(method="direct"), "asks for simcomb"),
-        "another role": (lambda p: p.update(role="target"), "made as target"),
+        "another task": (lambda p: p.update(kind="train-target"), "is of train-target"),
         "a cheaper story": (lambda p: p["release"].update(epsilon=0.1), "description"),
         "a seed": (lambda p: p["release"].update(seeded=True), "seeded"),
         "records it did not use": (lambda p: p.update(n=1), "records"),
@@ -115,7 +115,7 @@ def test_releases_that_their_party_did_not_sign(about):
         (Forged, resigned(site, result.release, lambda p: None, key=stranger), "did not sign"),
         (Forged, {**whole["release"], "payload": swapped}, "digest"),
         (Forged, {**whole["release"], "digest": "0" * 64}, "digest"),
-        (Forged, {**whole["release"], "key_id": "0" * 32}, "no key"),
+        (Forged, {**whole["release"], "key_id": "0" * 16}, "no key"),
         (InvalidMessage, {**whole["release"], "party": "branch-1"}, "another party's"),
         (Forged, resigned(site, result.release, lambda p: p.update(party="branch-1")), "another party's"),
         (InvalidMessage, None, "releases a model"),
