@@ -105,7 +105,7 @@ def is_path(text: str) -> bool:
     """Whether a text in backticks is a path of the tree."""
     if not PATH.fullmatch(text) or text in READERS_OWN:
         return False
-    return text.endswith((".py", "/")) or text.split("/")[0] in FOLDERS
+    return text.endswith((".py", "/")) or text.partition("/")[0] in FOLDERS
 
 
 def places_of(root: Path, path: str) -> list[Path]:
@@ -220,10 +220,6 @@ def copy(tmp_path):
         for path in sorted((ROOT / folder).iterdir()):
             if not (tmp_path / folder / path.name).exists():
                 (tmp_path / folder / path.name).symlink_to(path)
-    for path in (ROOT / "docs" / "results").glob("*"):
-        if not (tmp_path / "docs" / "results" / path.name).exists():
-            (tmp_path / "docs" / "results").mkdir(exist_ok=True)
-            (tmp_path / "docs" / "results" / path.name).symlink_to(path)
     return tmp_path
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from crossward.errors import CrosswardError, InvalidInput
 from crossward.learning.encoding import Schema
-from crossward.methods import Method
+from crossward.methods import METHODS, Method
 from crossward.methods.base import Finding, Terms
 from crossward.protocol.constants import CELLS, Role
 from crossward.study.features import StudyFeature
@@ -41,7 +41,7 @@ def sources_fit_the_method(method: Method, sources: tuple[str, ...]) -> Found:
         yield Finding(("sources",), f"{method.name} learns from sources and none is listed.", "List at least one.")
     if not method.has_sources and sources:
         yield Finding(
-            ("sources",), f"{method.name} uses no sources.", "Remove them, or choose a method that transfers: pst-h."
+            ("sources",), f"{method.name} uses no sources.", f"Remove them, or use {_methods(has_sources=True)}."
         )
 
 
@@ -119,7 +119,9 @@ def groups_fit_the_method(method: Method, groups: Groups | None) -> Found:
             ("groups",), f"{method.name} groups the features.", "Give groups, such as {kind: importance, k: 2}."
         )
     if groups is not None and not method.grouped:
-        yield Finding(("groups",), f"{method.name} does not group features.", "Remove groups, or use pst-f or pst-h.")
+        yield Finding(
+            ("groups",), f"{method.name} does not group features.", f"Remove groups, or use {_methods(grouped=True)}."
+        )
 
 
 def groups_fit_the_features(features: tuple[StudyFeature, ...], encoding: Encoding, groups: Groups | None) -> Found:
@@ -162,7 +164,7 @@ def start_fits_the_method(method: Method, encoding: Encoding) -> Found:
         yield Finding(
             ("encoding", "start"),
             f"Under {method.name} no model starts from given weights.",
-            "Remove start, or use direct, simcomb, or a plr learner.",
+            "Remove start, or use a method of one model per party, such as direct or simcomb.",
         )
 
 
@@ -263,3 +265,9 @@ def _schema(features: tuple[StudyFeature, ...]) -> Schema | None:
 
 def _without_importance(features: tuple[StudyFeature, ...]) -> list[int]:
     return [index for index, feature in enumerate(features) if "importance" not in feature.model_fields_set]
+
+
+def _methods(*, has_sources: bool = False, grouped: bool = False) -> str:
+    """The methods that have sources, or group features, for people to choose from."""
+    names = [name for name, kind in METHODS.items() if kind.has_sources >= has_sources and kind.grouped >= grouped]
+    return " or ".join(names)
