@@ -15,12 +15,12 @@ from sqlalchemy import Engine, Table, func, select
 
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.parties.signatures import purge
-from crossward_coordinator.parties.tables import PARTIES, parties
+from crossward_coordinator.parties.tables import PARTY_STATES, parties
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.studies.advance import due, pass_time
-from crossward_coordinator.studies.tables import STUDIES, studies
+from crossward_coordinator.studies.tables import STUDY_STATES, studies
 from crossward_coordinator.tasks import aggregate
-from crossward_coordinator.tasks.tables import TASKS, tasks
+from crossward_coordinator.tasks.tables import TASK_STATES, tasks
 from crossward_service.db.engine import read, write
 from crossward_service.db.lifecycle import Lifecycle
 from crossward_service.http.telemetry import RequestMetrics
@@ -39,7 +39,11 @@ class Gauges:
     """How many parties, studies and tasks there are in each state: numbers about work, not about records."""
 
     def __init__(self, metrics: RequestMetrics) -> None:
-        counted: list[tuple[Table, Lifecycle[Any]]] = [(parties, PARTIES), (studies, STUDIES), (tasks, TASKS)]
+        counted: list[tuple[Table, Lifecycle[Any]]] = [
+            (parties, PARTY_STATES),
+            (studies, STUDY_STATES),
+            (tasks, TASK_STATES),
+        ]
         self._gauges = [
             (table, lifecycle, metrics.gauge(f"crossward_{table.name}", f"{table.name} by state", ("state",)))
             for table, lifecycle in counted

@@ -39,7 +39,7 @@ class Fact(Generic[T]):
         connection.execute(delete(facts).where(facts.c.name == self.name))
 
 
-class IdentityRecord(BaseModel):
+class StoredIdentity(BaseModel):
     """Who the site was enrolled as, the file of its key, and the coordinator it joined."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,7 +51,7 @@ class IdentityRecord(BaseModel):
     coordinator_key: str
 
 
-IDENTITY = Fact("identity", TypeAdapter(IdentityRecord))
+IDENTITY = Fact("identity", TypeAdapter(StoredIdentity))
 
 NEXT_KEY = Fact("next_key", TypeAdapter(str))
 """The file of the key that a rotation, or another enrolment, has prepared and not finished."""

@@ -27,20 +27,20 @@ LARGEST = 2**53
 """Whole numbers up to here are exact in every reader of JSON."""
 
 
-def said(cause: str, fix: str) -> PydanticCustomError:
+def refusal(cause: str, fix: str) -> PydanticCustomError:
     """A refusal in our own words, to be raised inside a validator."""
     # Braces in the template would be read as places to fill in.
     return PydanticCustomError("crossward", "{cause} {fix}", {"cause": cause, "fix": fix})
 
 
-def resaid(error: CrosswardError) -> PydanticCustomError:
+def refusal_of(error: CrosswardError) -> PydanticCustomError:
     """The library's own refusal, passed on from inside a validator."""
-    return said(error.cause, error.fix)
+    return refusal(error.cause, error.fix)
 
 
 def _printable(text: str) -> str:
     if strange := sorted({character for character in text if not (character.isprintable() or character == "\n")}):
-        raise said(f"The text holds the unprintable {', '.join(map(repr, strange[:3]))}.", "Write plain text.")
+        raise refusal(f"The text holds the unprintable {', '.join(map(repr, strange[:3]))}.", "Write plain text.")
     return text
 
 

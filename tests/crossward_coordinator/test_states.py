@@ -9,17 +9,23 @@ from sqlalchemy import Enum, Float, Integer, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 import crossward_coordinator
+from crossward.protocol.states import KeyState, PartyState, StudyState, TaskState
 from crossward_coordinator.app import create_app  # noqa: F401 - with it come the tables of all features
 from crossward_coordinator.database import MIGRATIONS, metadata
-from crossward_coordinator.parties.tables import KEYS, PARTIES, KeyState, PartyState, keys, parties
-from crossward_coordinator.studies.tables import RUNNING, STUDIES, StudyState, studies
-from crossward_coordinator.tasks.tables import OPEN, TASKS, TaskState, tasks
+from crossward_coordinator.parties.tables import KEY_STATES, PARTY_STATES, keys, parties
+from crossward_coordinator.studies.tables import RUNNING, STUDY_STATES, studies
+from crossward_coordinator.tasks.tables import OPEN, TASK_STATES, tasks
 from crossward_service.db.engine import connect, read, write
 
-FIRST = {PARTIES: PartyState.ACTIVE, KEYS: KeyState.ACTIVE, STUDIES: StudyState.DRAFT, TASKS: TaskState.READY}
+FIRST = {
+    PARTY_STATES: PartyState.ACTIVE,
+    KEY_STATES: KeyState.ACTIVE,
+    STUDY_STATES: StudyState.DRAFT,
+    TASK_STATES: TaskState.READY,
+}
 """Each lifecycle, and the state that a new row has."""
 
-TABLES = {PARTIES: parties, KEYS: keys, STUDIES: studies, TASKS: tasks}
+TABLES = {PARTY_STATES: parties, KEY_STATES: keys, STUDY_STATES: studies, TASK_STATES: tasks}
 WORDS = [column for table in metadata.sorted_tables for column in table.c if isinstance(column.type, Enum)]
 """Every column that holds one of a few words: all states, roles and kinds."""
 
@@ -55,12 +61,12 @@ def test_every_state_is_reached_from_the_first(lifecycle):
 
 
 def test_where_things_end():
-    assert STUDIES.ends == {StudyState.COMPLETE, StudyState.FAILED, StudyState.CANCELLED}
-    assert STUDIES.ends.isdisjoint(RUNNING)
-    assert TASKS.ends == {TaskState.LATE, TaskState.DECLINED, TaskState.FAILED}
-    assert TASKS.ends.isdisjoint(OPEN)
-    assert KEYS.ends == {KeyState.REVOKED}
-    assert PARTIES.ends == set()  # who was revoked may be invited again
+    assert STUDY_STATES.ends == {StudyState.COMPLETE, StudyState.FAILED, StudyState.CANCELLED}
+    assert STUDY_STATES.ends.isdisjoint(RUNNING)
+    assert TASK_STATES.ends == {TaskState.LATE, TaskState.DECLINED, TaskState.FAILED}
+    assert TASK_STATES.ends.isdisjoint(OPEN)
+    assert KEY_STATES.ends == {KeyState.REVOKED}
+    assert PARTY_STATES.ends == set()  # who was revoked may be invited again
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

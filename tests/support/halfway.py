@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from crossward.learning.plr import PLR
 from crossward.learning.transfer import SimComb as pulled
-from crossward.methods.base import Form, Method, Sources, Terms, single_models
+from crossward.methods.base import Method, Sources, Terms, WireForm, single_models
 from crossward.methods.forms import SINGLE
 from crossward.methods.settings import Perturbed
 from crossward.methods.works import FitAll
@@ -34,5 +34,5 @@ class Halfway(Method, Perturbed):
             return FitAll(learner)
         return FitAll(pulled(learner, single_models(sources), eta=0.5, mix="uniform"))
 
-    def form(self, role: Role) -> Form:
+    def form(self, role: Role) -> WireForm:
         return SINGLE

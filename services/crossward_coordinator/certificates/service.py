@@ -24,45 +24,45 @@ from crossward_coordinator.ledger.service import charge, mirror
 from crossward_coordinator.parties import service as parties
 from crossward_coordinator.releases import service as releases
 from crossward_coordinator.studies import public_sets
-from crossward_coordinator.studies.tables import StudyRecord, find_study
-from crossward_coordinator.tasks.tables import TaskRecord, tasks_of
+from crossward_coordinator.studies.tables import StoredStudy, find_study
+from crossward_coordinator.tasks.tables import StoredTask, tasks_of
 
 
-def issue(connection: Connection, own: Identity, record: StudyRecord, now: float) -> None:
+def issue(connection: Connection, own: Identity, stored: StoredStudy, now: float) -> None:
     """Sign what a study led to. The caller has just ended it."""
-    if record.started is None:
+    if stored.started is None:
         return  # cancelled as a draft: nobody was asked for anything
-    study = record.study
+    study = stored.study
     certificate = Certificate(
-        id=certificate_id(record.digest),
-        study=record.id,
-        study_hash=record.digest,
+        id=certificate_id(stored.digest),
+        study=stored.id,
+        study_hash=stored.digest,
         title=study.title,
         purpose=study.purpose,
         method=study.method.name,
-        outcome=record.state,
-        cause=record.cause,
-        started=moment(record.started),
+        outcome=stored.state,
+        cause=stored.cause,
+        started=moment(stored.started),
         ended=moment(now),
         code_version=__version__,
-        public_set=public_sets.digest(connection, record.id),
-        parties=tuple(_party(connection, record, task) for task in tasks_of(connection, record.id)),
+        public_set=public_sets.digest(connection, stored.id),
+        parties=tuple(_party(connection, stored, task) for task in tasks_of(connection, stored.id)),
     )
     signed = SignedCertificate.sign(certificate, own.key, party=COORDINATOR)
-    connection.execute(insert(certificates).values(study=record.id, document=signed.canonical().decode()))
+    connection.execute(insert(certificates).values(study=stored.id, document=signed.canonical().decode()))
 
 
 def find(connection: Connection, study: str) -> SignedCertificate:
     """The certificate of a study that has ended."""
-    record = find_study(connection, study)
+    stored = find_study(connection, study)
     query = select(certificates.c.document).where(certificates.c.study == study)
     document = connection.execute(query).scalar_one_or_none()
     if document is None:
-        raise Conflict(f"The study is {record.state}.", "Its certificate is issued when a started study ends.")
+        raise Conflict(f"The study is {stored.state}.", "Its certificate is issued when a started study ends.")
     return SignedCertificate.from_json(document)
 
 
-def _party(connection: Connection, record: StudyRecord, task: TaskRecord) -> CertifiedParty:
+def _party(connection: Connection, stored: StoredStudy, task: StoredTask) -> CertifiedParty:
     result = releases.find(connection, task.id)
     if result is None:
         at = mirror(task.party).head(connection)
@@ -76,14 +76,14 @@ def _party(connection: Connection, record: StudyRecord, task: TaskRecord) -> Cer
         cause=task.cause,
         head=at,
         release=None if result is None or result.document is None else _release(connection, result.document),
-        charged=_charged(connection, record, task),
+        charged=_charged(connection, stored, task),
     )
 
 
-def _charged(connection: Connection, record: StudyRecord, task: TaskRecord) -> CertifiedCharge | None:
+def _charged(connection: Connection, stored: StoredStudy, task: StoredTask) -> CertifiedCharge | None:
     """The task's charge by the mirror. It stands however the task ended, and counts all records of a person."""
     line = charge(connection, task)
-    if line is None or not isinstance(line.body, ReserveBody) or line.body.study_hash != record.digest:
+    if line is None or not isinstance(line.body, ReserveBody) or line.body.study_hash != stored.digest:
         return None
     body = line.body
     return CertifiedCharge(line=line.sequence, epsilon=body.nano_epsilon / 1e9, delta=body.atto_delta / 1e18)

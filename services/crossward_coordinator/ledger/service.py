@@ -12,12 +12,13 @@ from crossward.protocol.constants import LINES
 from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.ledger.lines import Head, Line
 from crossward.protocol.messages import Receipt
+from crossward.protocol.states import PartyState, TaskState
 from crossward.protocol.times import moment
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger.tables import ledger
 from crossward_coordinator.parties import service as parties
-from crossward_coordinator.parties.tables import Party, PartyState
-from crossward_coordinator.tasks.tables import TaskRecord, TaskState, move_tasks, tasks
+from crossward_coordinator.parties.tables import Party
+from crossward_coordinator.tasks.tables import StoredTask, move_tasks, tasks
 from crossward_service.db.ledger import SqlLedger
 
 
@@ -33,7 +34,7 @@ def mirror(party: str) -> SqlLedger:
     return SqlLedger(ledger, party)
 
 
-def charge(connection: Connection, task: TaskRecord) -> Line | None:
+def charge(connection: Connection, task: StoredTask) -> Line | None:
     """The line that pays for a task, if the mirror has it. A site shows it there before it reads a record."""
     return mirror(task.party).find(connection, "reserve", task.id)
 

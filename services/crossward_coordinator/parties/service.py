@@ -13,17 +13,8 @@ from sqlalchemy import Connection, delete, insert, select, update
 from crossward.errors import Conflict, Forged, KeyRevoked, NotFound, PartyStopped, WrongCode
 from crossward.protocol import keys as ed25519
 from crossward.protocol.constants import COORDINATOR, Role
-from crossward_coordinator.parties.tables import (
-    KEYS,
-    PARTIES,
-    KeyRecord,
-    KeyState,
-    Party,
-    PartyState,
-    invites,
-    keys,
-    parties,
-)
+from crossward.protocol.states import KeyState, PartyState
+from crossward_coordinator.parties.tables import KEY_STATES, PARTY_STATES, Party, StoredKey, invites, keys, parties
 from crossward_coordinator.releases import service as releases
 
 
@@ -157,18 +148,18 @@ def _admit(connection: Connection, party: str, role: Role, now: float) -> None:
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------
-def find_key(connection: Connection, party: str, key_id: str) -> KeyRecord | None:
+def find_key(connection: Connection, party: str, key_id: str) -> StoredKey | None:
     """A key that this party has or had."""
     row = connection.execute(select(keys).where(keys.c.key_id == key_id, keys.c.party == party)).one_or_none()
-    return None if row is None else KeyRecord(**row._asdict())
+    return None if row is None else StoredKey(**row._asdict())
 
 
-def keys_of(connection: Connection, names: Iterable[str]) -> dict[str, list[KeyRecord]]:
+def keys_of(connection: Connection, names: Iterable[str]) -> dict[str, list[StoredKey]]:
     """All keys these parties ever had, the newest first."""
-    owned: dict[str, list[KeyRecord]] = {name: [] for name in names}
+    owned: dict[str, list[StoredKey]] = {name: [] for name in names}
     query = select(keys).where(keys.c.party.in_(owned)).order_by(keys.c.created.desc(), keys.c.key_id)
     for row in connection.execute(query):
-        owned[row.party].append(KeyRecord(**row._asdict()))
+        owned[row.party].append(StoredKey(**row._asdict()))
     return owned
 
 
@@ -186,7 +177,7 @@ def rotate(connection: Connection, party: str, public_key: str, *, now: float) -
     key_id = ed25519.key_id(ed25519.public_key(public_key))
     known = find_key(connection, party, key_id)
     if known is None or known.state is not KeyState.ACTIVE:
-        KEYS.move(connection, keys, keys.c.party == party, KeyState.ROTATED, of=KeyState.ACTIVE)
+        KEY_STATES.move(connection, keys, keys.c.party == party, KeyState.ROTATED, of=KeyState.ACTIVE)
         _add_key(connection, party, key_id, public_key, now)
     return Enrolment(party, signer.role, key_id)
 
@@ -238,7 +229,7 @@ def revoke(connection: Connection, party: str, now: float) -> bool:
     _move(connection, party, PartyState.REVOKED, of=before, cause="An operator revoked it.", since=now)
     since = max(now, releases.last_stored(connection, party) or now)
     counted = (KeyState.ACTIVE, KeyState.ROTATED)
-    KEYS.move(connection, keys, keys.c.party == party, KeyState.REVOKED, of=counted, revoked=since)
+    KEY_STATES.move(connection, keys, keys.c.party == party, KeyState.REVOKED, of=counted, revoked=since)
     return True
 
 
@@ -251,7 +242,7 @@ def _known(party: Party | None, name: str) -> Party:
 def _move(
     connection: Connection, party: str, to: PartyState, *, of: tuple[PartyState, ...], cause: str, since: float
 ) -> None:
-    PARTIES.move(connection, parties, parties.c.id == party, to, of=of, cause=cause, since=since, agreed=None)
+    PARTY_STATES.move(connection, parties, parties.c.id == party, to, of=of, cause=cause, since=since, agreed=None)
 
 
 def _forget_invites(connection: Connection, party: str) -> None:

@@ -10,8 +10,9 @@ import time
 
 from sqlalchemy import Connection, Engine, delete, update
 
+from crossward.protocol.states import KeyState
 from crossward_coordinator.parties import service
-from crossward_coordinator.parties.tables import KeyState, nonces, parties
+from crossward_coordinator.parties.tables import nonces, parties
 from crossward_service.db.engine import new_row, read, write
 from crossward_service.http.signing import PartyKey
 

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from sqlalchemy import Column, Float, ForeignKey, String, Table, Text
 
 from crossward.protocol.constants import Role
+from crossward.protocol.states import KeyState, PartyState
 from crossward_coordinator.database import metadata
 from crossward_service.db.lifecycle import Lifecycle, enum_column
 
-
-class PartyState(StrEnum):
-    """Whether a party takes part."""
-
-    ACTIVE = "active"
-    STOPPED = "stopped"
-    """Its ledger and the mirror disagree: it gets no work until an operator reconciles it."""
-    REVOKED = "revoked"
-    """None of its keys counts. Invited again, it goes on with its old ledger."""
-
-
-class KeyState(StrEnum):
-    """What a party's key may sign."""
-
-    ACTIVE = "active"
-    """Requests and releases."""
-    ROTATED = "rotated"
-    """Nothing new; what it released before still counts."""
-    REVOKED = "revoked"
-    """Nothing; what was accepted before still counts."""
-
-
-PARTIES = Lifecycle(
+PARTY_STATES = Lifecycle(
     PartyState,
     {
         PartyState.ACTIVE: (PartyState.STOPPED, PartyState.REVOKED),
@@ -41,7 +19,7 @@ PARTIES = Lifecycle(
         PartyState.REVOKED: (PartyState.ACTIVE,),
     },
 )
-KEYS = Lifecycle(
+KEY_STATES = Lifecycle(
     KeyState,
     {KeyState.ACTIVE: (KeyState.ROTATED, KeyState.REVOKED), KeyState.ROTATED: (KeyState.REVOKED,)},
 )
@@ -51,7 +29,7 @@ parties = Table(
     metadata,
     Column("id", String(64), primary_key=True),
     enum_column("role", Role),
-    PARTIES.column(),
+    PARTY_STATES.column(),
     Column("cause", Text, nullable=False),
     Column("since", Float, nullable=False),
     Column("seen", Float),
@@ -64,7 +42,7 @@ keys = Table(
     Column("key_id", String(16), primary_key=True),
     Column("party", String(64), ForeignKey("parties.id"), nullable=False, index=True),
     Column("public_key", String(64), nullable=False),
-    KEYS.column(),
+    KEY_STATES.column(),
     Column("created", Float, nullable=False),
     Column("revoked", Float),
 )
@@ -103,7 +81,7 @@ class Party:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRecord:
+class StoredKey:
     """A public key that a party has or had. `revoked`: since when; a release accepted before still counts."""
 
     key_id: str

@@ -7,11 +7,12 @@ from typing import Self
 from pydantic import BaseModel
 
 from crossward.protocol.constants import COORDINATOR, Role
+from crossward.protocol.states import KeyState, PartyState
 from crossward.protocol.times import Time, moment, moment_or_none
 from crossward.version import __version__
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.parties.service import Enrolment, Invite
-from crossward_coordinator.parties.tables import KeyRecord, KeyState, Party, PartyState
+from crossward_coordinator.parties.tables import Party, StoredKey
 
 
 class CoordinatorView(BaseModel):
@@ -70,7 +71,7 @@ class KeyView(BaseModel):
     revoked: Time | None
 
     @classmethod
-    def of(cls, key: KeyRecord) -> Self:
+    def of(cls, key: StoredKey) -> Self:
         """A key that a party has or had."""
         return cls(
             key_id=key.key_id,
@@ -93,7 +94,7 @@ class PartyView(BaseModel):
     keys: list[KeyView]
 
     @classmethod
-    def of(cls, party: Party, keys: list[KeyRecord]) -> Self:
+    def of(cls, party: Party, keys: list[StoredKey]) -> Self:
         """A party and its keys."""
         return cls(
             party=party.id,

@@ -7,13 +7,14 @@ from sqlalchemy import Column, Connection, func, insert, select
 from crossward.errors import NotFound
 from crossward.protocol.constants import TaskKind
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
+from crossward.protocol.states import TaskState
 from crossward.study import Study
-from crossward_coordinator.releases.tables import ResultRecord, results
-from crossward_coordinator.tasks.tables import TaskRecord, TaskState, tasks
+from crossward_coordinator.releases.tables import StoredResult, results
+from crossward_coordinator.tasks.tables import StoredTask, tasks
 
 
 def keep(
-    connection: Connection, task: TaskRecord, release: SignedRelease | None, receipt: SignedReceipt, now: float
+    connection: Connection, task: StoredTask, release: SignedRelease | None, receipt: SignedReceipt, now: float
 ) -> None:
     """Store what came of a task, and the receipt for it."""
     row = {
@@ -28,10 +29,10 @@ def keep(
     connection.execute(insert(results).values(row))
 
 
-def find(connection: Connection, task: str) -> ResultRecord | None:
+def find(connection: Connection, task: str) -> StoredResult | None:
     """What came of a task, if anything has."""
     row = connection.execute(select(results).where(results.c.task == task)).one_or_none()
-    return None if row is None else ResultRecord(**row._asdict())
+    return None if row is None else StoredResult(**row._asdict())
 
 
 def release(connection: Connection, digest: str) -> str:

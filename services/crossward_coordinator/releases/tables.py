@@ -23,7 +23,7 @@ results = Table(
 
 
 @dataclass(frozen=True, slots=True)
-class ResultRecord:
+class StoredResult:
     """The release of a task, as its party signed it, and the coordinator's receipt; both in canonical form."""
 
     task: str

@@ -19,24 +19,17 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, insert, or_, select, update
 
 from crossward.protocol.constants import COORDINATOR, TaskKind, task_id
+from crossward.protocol.states import PartyState, StudyState, TaskState
 from crossward.protocol.times import time_text
 from crossward_coordinator.certificates import service as certificates
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger.service import charge
 from crossward_coordinator.parties import service as parties
-from crossward_coordinator.parties.tables import Party, PartyState
+from crossward_coordinator.parties.tables import Party
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.studies import events
-from crossward_coordinator.studies.tables import (
-    RUNNING,
-    STUDIES,
-    EventKind,
-    StudyRecord,
-    StudyState,
-    find_study,
-    studies,
-)
-from crossward_coordinator.tasks.tables import OPEN, TaskRecord, TaskState, move_tasks, tasks, tasks_of
+from crossward_coordinator.studies.tables import RUNNING, STUDY_STATES, EventKind, StoredStudy, find_study, studies
+from crossward_coordinator.tasks.tables import OPEN, StoredTask, move_tasks, tasks, tasks_of
 
 LONGEST_PAUSE = 300.0
 """Seconds between two leases of a task, at most."""
@@ -49,29 +42,29 @@ ENDINGS: Mapping[StudyState, EventKind] = {
 
 
 # -- a step -----------------------------------------------------------------------------------------------------------
-def begin(connection: Connection, record: StudyRecord, now: float) -> None:
+def begin(connection: Connection, stored: StoredStudy, now: float) -> None:
     """Open the first tasks of a study."""
-    connection.execute(update(studies).where(studies.c.id == record.id).values(started=now))
-    _open_phase(connection, record, _first_phase(record), now)
+    connection.execute(update(studies).where(studies.c.id == stored.id).values(started=now))
+    _open_phase(connection, stored, _first_phase(stored), now)
 
 
 def advance(connection: Connection, own: Identity, study: str, now: float) -> None:
     """Move a study on as far as its tasks and the clock allow. The caller holds its lock."""
-    record = find_study(connection, study)
-    if record.state is StudyState.SOURCES:
-        _after_sources(connection, own, record, now)
-        record = find_study(connection, study)  # where all targets have been revoked meanwhile, it ends at once
-    if record.state is StudyState.TARGETS:
-        _after_targets(connection, own, record, now)
+    stored = find_study(connection, study)
+    if stored.state is StudyState.SOURCES:
+        _after_sources(connection, own, stored, now)
+        stored = find_study(connection, study)  # where all targets have been revoked meanwhile, it ends at once
+    if stored.state is StudyState.TARGETS:
+        _after_targets(connection, own, stored, now)
 
 
-def end(connection: Connection, own: Identity, record: StudyRecord, state: StudyState, cause: str, now: float) -> None:
+def end(connection: Connection, own: Identity, stored: StoredStudy, state: StudyState, cause: str, now: float) -> None:
     """End a study, with a cause and a certificate of what was released until then."""
-    cancel_tasks(connection, tasks_of(connection, record.id), cause or f"The study is {state}.", now)
-    this = studies.c.id == record.id
-    STUDIES.move(connection, studies, this, state, of=record.state, cause=cause, ended=now, deadline=None)
-    events.note(connection, record.id, ENDINGS[state], cause, now=now)
-    certificates.issue(connection, own, find_study(connection, record.id), now)
+    cancel_tasks(connection, tasks_of(connection, stored.id), cause or f"The study is {state}.", now)
+    this = studies.c.id == stored.id
+    STUDY_STATES.move(connection, studies, this, state, of=stored.state, cause=cause, ended=now, deadline=None)
+    events.note(connection, stored.id, ENDINGS[state], cause, now=now)
+    certificates.issue(connection, own, find_study(connection, stored.id), now)
 
 
 def withdraw(connection: Connection, own: Identity, party: str, cause: str, now: float) -> None:
@@ -82,11 +75,11 @@ def withdraw(connection: Connection, own: Identity, party: str, cause: str, now:
     query = select(tasks.c.study).join(studies, studies.c.id == tasks.c.study).distinct()
     query = query.where(tasks.c.party == party, studies.c.state.in_(RUNNING))
     for study in sorted(connection.execute(query).scalars()):
-        record = find_study(connection, study, lock=True)
+        stored = find_study(connection, study, lock=True)
         all_tasks = tasks_of(connection, study)
         mine = [task for task in all_tasks if task.party == party]
         left = cancel_tasks(connection, mine, cause, now)
-        if is_gathering(record, all_tasks):
+        if is_gathering(stored, all_tasks):
             unused = f"{cause} What it had released is not used."
             left += cancel_tasks(connection, mine, unused, now, (TaskState.DONE,))
         if left:
@@ -94,118 +87,118 @@ def withdraw(connection: Connection, own: Identity, party: str, cause: str, now:
             advance(connection, own, study, now)
 
 
-def _after_sources(connection: Connection, own: Identity, record: StudyRecord, now: float) -> None:
-    all_tasks = tasks_of(connection, record.id)
+def _after_sources(connection: Connection, own: Identity, stored: StoredStudy, now: float) -> None:
+    all_tasks = tasks_of(connection, stored.id)
     if aggregate := [task for task in all_tasks if task.kind is TaskKind.AGGREGATE]:
-        _after_aggregate(connection, own, record, aggregate[0], now)
+        _after_aggregate(connection, own, stored, aggregate[0], now)
         return
     done = [task for task in all_tasks if task.state is TaskState.DONE]
     waiting = [task for task in all_tasks if task.is_open]
-    need = record.study.quorum.sources
+    need = stored.study.quorum.sources
     if len(done) >= need:
         unpaid = [task for task in waiting if charge(connection, task) is None]
         cancel_tasks(connection, unpaid, f"The quorum of {need} sources was reached without it.", now)
-        _open_next(connection, record, now)
-    elif record.is_due(now):
+        _open_next(connection, stored, now)
+    elif stored.is_due(now):
         missing = _missing(connection, all_tasks)
         cause = f"By the deadline {len(done)} of the {need} sources needed had released. Missing: {missing}."
-        end(connection, own, record, StudyState.FAILED, cause, now)
+        end(connection, own, stored, StudyState.FAILED, cause, now)
     elif len(done) + len(waiting) < need:
         missing = _missing(connection, all_tasks)
         cause = f"The quorum of {need} sources can no longer be reached. Missing: {missing}."
-        end(connection, own, record, StudyState.FAILED, cause, now)
+        end(connection, own, stored, StudyState.FAILED, cause, now)
 
 
 def _after_aggregate(
-    connection: Connection, own: Identity, record: StudyRecord, aggregate: TaskRecord, now: float
+    connection: Connection, own: Identity, stored: StoredStudy, aggregate: StoredTask, now: float
 ) -> None:
     if aggregate.state is TaskState.DONE:
-        _open_phase(connection, record, StudyState.TARGETS, now)
+        _open_phase(connection, stored, StudyState.TARGETS, now)
     elif not aggregate.is_open:
         cause = f"The sources' models could not be aggregated: {aggregate.cause}"
-        end(connection, own, record, StudyState.FAILED, cause, now)
+        end(connection, own, stored, StudyState.FAILED, cause, now)
 
 
-def _after_targets(connection: Connection, own: Identity, record: StudyRecord, now: float) -> None:
-    all_tasks = [task for task in tasks_of(connection, record.id) if task.kind is TaskKind.TRAIN_TARGET]
+def _after_targets(connection: Connection, own: Identity, stored: StoredStudy, now: float) -> None:
+    all_tasks = [task for task in tasks_of(connection, stored.id) if task.kind is TaskKind.TRAIN_TARGET]
     waiting = any(task.is_open for task in all_tasks)
-    if waiting and not record.is_due(now):
+    if waiting and not stored.is_due(now):
         return
     when = "By the deadline" if waiting else "In the end"
     done = sum(task.state is TaskState.DONE for task in all_tasks)
     missing = _missing(connection, all_tasks)
     cause = f"{when} {done} of {len(all_tasks)} targets were done. Missing: {missing}." if missing else ""
-    end(connection, own, record, StudyState.COMPLETE if done else StudyState.FAILED, cause, now)
+    end(connection, own, stored, StudyState.COMPLETE if done else StudyState.FAILED, cause, now)
 
 
 # -- sources and the quorum -------------------------------------------------------------------------------------------
-def is_gathering(record: StudyRecord, all_tasks: Sequence[TaskRecord]) -> bool:
+def is_gathering(stored: StoredStudy, all_tasks: Sequence[StoredTask]) -> bool:
     """Whether a study still waits for its quorum of sources."""
-    return record.state is StudyState.SOURCES and all(task.kind is TaskKind.TRAIN_SOURCE for task in all_tasks)
+    return stored.state is StudyState.SOURCES and all(task.kind is TaskKind.TRAIN_SOURCE for task in all_tasks)
 
 
-def is_late(record: StudyRecord, task: TaskRecord, all_tasks: Sequence[TaskRecord]) -> bool:
+def is_late(stored: StoredStudy, task: StoredTask, all_tasks: Sequence[StoredTask]) -> bool:
     """Whether a result of this task would come after the quorum, while the study goes on without it."""
-    if task.kind is not TaskKind.TRAIN_SOURCE or record.state not in RUNNING or is_gathering(record, all_tasks):
+    if task.kind is not TaskKind.TRAIN_SOURCE or stored.state not in RUNNING or is_gathering(stored, all_tasks):
         return False
     return task.is_open or task.state is TaskState.CANCELLED
 
 
 # -- opening and cancelling tasks -------------------------------------------------------------------------------------
 def cancel_tasks(
-    connection: Connection, some: Sequence[TaskRecord], cause: str, now: float, of: Sequence[TaskState] = OPEN
+    connection: Connection, some: Sequence[StoredTask], cause: str, now: float, of: Sequence[TaskState] = OPEN
 ) -> int:
     """Cancel those of the tasks that are still open, or in a state `of`; how many they were."""
     ids = [task.id for task in some if task.state in of]
     return move_tasks(connection, tasks.c.id.in_(ids), TaskState.CANCELLED, of=of, now=now, cause=cause)
 
 
-def _first_phase(record: StudyRecord) -> StudyState:
-    return StudyState.SOURCES if record.study.method.has_sources else StudyState.TARGETS
+def _first_phase(stored: StoredStudy) -> StudyState:
+    return StudyState.SOURCES if stored.study.method.has_sources else StudyState.TARGETS
 
 
-def _open_next(connection: Connection, record: StudyRecord, now: float) -> None:
+def _open_next(connection: Connection, stored: StoredStudy, now: float) -> None:
     """After the sources: targets, or first the coordinator's aggregate."""
-    if record.study.method.aggregates:
-        _open_tasks(connection, record, TaskKind.AGGREGATE, [COORDINATOR], now)
+    if stored.study.method.aggregates:
+        _open_tasks(connection, stored, TaskKind.AGGREGATE, [COORDINATOR], now)
         text = "The sources' models are being aggregated."
-        events.note(connection, record.id, EventKind.QUORUM, text, now=now)
+        events.note(connection, stored.id, EventKind.QUORUM, text, now=now)
     else:
-        _open_phase(connection, record, StudyState.TARGETS, now)
+        _open_phase(connection, stored, StudyState.TARGETS, now)
 
 
-def _open_phase(connection: Connection, record: StudyRecord, phase: StudyState, now: float) -> None:
-    study = record.study
+def _open_phase(connection: Connection, stored: StoredStudy, phase: StudyState, now: float) -> None:
+    study = stored.study
     if phase is StudyState.SOURCES:
         kind, who, event = TaskKind.TRAIN_SOURCE, study.sources, EventKind.SOURCES
     else:
         kind, who, event = TaskKind.TRAIN_TARGET, study.targets, EventKind.TARGETS
     deadline = now + study.quorum.deadline.total_seconds()
-    STUDIES.move(connection, studies, studies.c.id == record.id, phase, of=record.state, deadline=deadline)
-    _open_tasks(connection, record, kind, who, now)
-    events.note(connection, record.id, event, f"{len(who)} {phase} are asked until {time_text(deadline)}.", now=now)
+    STUDY_STATES.move(connection, studies, studies.c.id == stored.id, phase, of=stored.state, deadline=deadline)
+    _open_tasks(connection, stored, kind, who, now)
+    events.note(connection, stored.id, event, f"{len(who)} {phase} are asked until {time_text(deadline)}.", now=now)
 
 
-def _open_tasks(connection: Connection, record: StudyRecord, kind: TaskKind, who: Sequence[str], now: float) -> None:
-    new = {"study": record.id, "kind": kind, "state": TaskState.READY, "cause": "", "attempt": 0, "available": now}
+def _open_tasks(connection: Connection, stored: StoredStudy, kind: TaskKind, who: Sequence[str], now: float) -> None:
+    new = {"study": stored.id, "kind": kind, "state": TaskState.READY, "cause": "", "attempt": 0, "available": now}
     new |= {"progress": 0.0, "note": "", "updated": now}
-    rows = [{"id": task_id(record.digest, kind, party), "party": party} | new for party in who]
+    rows = [{"id": task_id(stored.digest, kind, party), "party": party} | new for party in who]
     connection.execute(insert(tasks), rows)
     # A party that was revoked after the start will never ask for its task.
     known = parties.find_all(connection, who)
     gone = [name for name, party in known.items() if party.state is PartyState.REVOKED]
-    opened = [task for task in tasks_of(connection, record.id) if task.kind is kind and task.party in gone]
+    opened = [task for task in tasks_of(connection, stored.id) if task.kind is kind and task.party in gone]
     cancel_tasks(connection, opened, "The party was revoked.", now)
 
 
-def _missing(connection: Connection, some: Sequence[TaskRecord]) -> str:
+def _missing(connection: Connection, some: Sequence[StoredTask]) -> str:
     """Who is not done, why, and since when."""
     missing = [task for task in some if task.state is not TaskState.DONE]
     known = parties.find_all(connection, [task.party for task in missing])
     return "; ".join(f"{task.party} ({_why(task, known.get(task.party))})" for task in missing)
 
 
-def _why(task: TaskRecord, party: Party | None) -> str:
+def _why(task: StoredTask, party: Party | None) -> str:
     if not task.is_open:
         return f"{task.state}: {task.cause}"
     if party is not None and party.state is not PartyState.ACTIVE:
@@ -233,7 +226,7 @@ def pass_time(connection: Connection, own: Identity, study: str, settings: Coord
     advance(connection, own, study, now)
 
 
-def _expire(connection: Connection, task: TaskRecord, settings: CoordinatorSettings, now: float) -> None:
+def _expire(connection: Connection, task: StoredTask, settings: CoordinatorSettings, now: float) -> None:
     """Give a task again after a pause that doubles, or give it up."""
     # Only if the lease is still the one that was seen: a heartbeat holds the same lock, a stop does not.
     same = (tasks.c.id == task.id) & (tasks.c.attempt == task.attempt)

@@ -13,8 +13,9 @@ from sqlalchemy import Connection, delete, insert, select
 from crossward.errors import Conflict, InvalidInput, InvalidMessage, NotFound
 from crossward.privacy.noise import Array
 from crossward.protocol.canonical import sha256
+from crossward.protocol.states import StudyState
 from crossward.study import Study
-from crossward_coordinator.studies.tables import StudyRecord, StudyState, find_study, public_sets
+from crossward_coordinator.studies.tables import StoredStudy, find_study, public_sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,11 @@ class PublicSet:
 
 def check(connection: Connection, study_id: str, data: bytes) -> PublicSet:
     """A file as a study's public set, or the reason that it is none. Reads only: it may take a while."""
-    record, name = find_study(connection, study_id), sha256(data)
-    study = record.study
+    stored, name = find_study(connection, study_id), sha256(data)
+    study = stored.study
     if not study.method.aggregates:
         raise Conflict(f"{study.method.name} uses no public set.", "Only the feature method does.")
-    _check_welcome(connection, record, name)
+    _check_welcome(connection, stored, name)
     text = _text(data)
     X, _ = encode(study, text)
     return PublicSet(name, len(X), text)
@@ -40,9 +41,9 @@ def check(connection: Connection, study_id: str, data: bytes) -> PublicSet:
 
 def put(connection: Connection, study_id: str, public_set: PublicSet) -> None:
     """Keep the public set of a study that has not started."""
-    record = find_study(connection, study_id, lock=True)
-    _check_welcome(connection, record, public_set.digest)
-    if record.state is StudyState.DRAFT:
+    stored = find_study(connection, study_id, lock=True)
+    _check_welcome(connection, stored, public_set.digest)
+    if stored.state is StudyState.DRAFT:
         connection.execute(delete(public_sets).where(public_sets.c.study == study_id))
         values = {"digest": public_set.digest, "records": public_set.records, "document": public_set.text}
         connection.execute(insert(public_sets).values(study=study_id, **values))
@@ -54,10 +55,10 @@ def digest(connection: Connection, study_id: str) -> str | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def _check_welcome(connection: Connection, record: StudyRecord, name: str) -> None:
+def _check_welcome(connection: Connection, stored: StoredStudy, name: str) -> None:
     """Once a study has started, only the set that it has is welcome: the first answer may have been lost."""
-    if record.state is not StudyState.DRAFT and digest(connection, record.id) != name:
-        raise Conflict(f"The study is {record.state}.", "The public set is fixed when a study starts.")
+    if stored.state is not StudyState.DRAFT and digest(connection, stored.id) != name:
+        raise Conflict(f"The study is {stored.state}.", "The public set is fixed when a study starts.")
 
 
 def load(connection: Connection, study: Study) -> tuple[NDArray[np.floating], Array]:

@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from crossward.errors import Problem, StudyInvalid
+from crossward.protocol.states import StudyState
 from crossward.study import Study
 from crossward_coordinator.access import (
     After,
@@ -35,7 +36,7 @@ from crossward_coordinator.openapi import sends_form, sends_text
 from crossward_coordinator.studies import events, public_sets, service
 from crossward_coordinator.studies.events import Event
 from crossward_coordinator.studies.public_sets import PublicSet
-from crossward_coordinator.studies.tables import STUDIES, StudyState, find_study
+from crossward_coordinator.studies.tables import STUDY_STATES, find_study
 from crossward_coordinator.studies.views import (
     CheckedView,
     EventView,
@@ -101,7 +102,7 @@ def list_studies(
     """All studies, in the order of their ids."""
     records = service.page(connection, after, limit)
     return StudyPage(
-        items=[StudySummary.of(record) for record in records], next=records[-1].id if len(records) == limit else None
+        items=[StudySummary.of(stored) for stored in records], next=records[-1].id if len(records) == limit else None
     )
 
 
@@ -167,7 +168,7 @@ async def _stream(request: Request, study: str, last: int) -> AsyncIterator[str]
         for event in new:
             last = event.number
             yield _sse(event)
-        if state in STUDIES.ends and len(new) < EVENTS_AT_ONCE:
+        if state in STUDY_STATES.ends and len(new) < EVENTS_AT_ONCE:
             return
         if new:
             silent = time.monotonic()

@@ -8,23 +8,16 @@ from sqlalchemy import Connection, select
 
 from crossward.errors import Conflict
 from crossward.protocol.constants import COORDINATOR, Role
+from crossward.protocol.states import PartyState, StudyState
 from crossward.study import Study
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.parties import service as parties
-from crossward_coordinator.parties.tables import Party, PartyState
+from crossward_coordinator.parties.tables import Party
 from crossward_coordinator.releases import service as releases
 from crossward_coordinator.studies import events, public_sets
 from crossward_coordinator.studies.advance import begin, end
-from crossward_coordinator.studies.tables import (
-    RUNNING,
-    STUDIES,
-    EventKind,
-    StudyRecord,
-    StudyState,
-    find_study,
-    studies,
-)
-from crossward_coordinator.tasks.tables import TaskRecord, tasks_of
+from crossward_coordinator.studies.tables import RUNNING, STUDY_STATES, EventKind, StoredStudy, find_study, studies
+from crossward_coordinator.tasks.tables import StoredTask, tasks_of
 from crossward_service.db.engine import new_row
 from crossward_service.ops.crash import crash_point
 
@@ -33,14 +26,14 @@ from crossward_service.ops.crash import crash_point
 class Overview:
     """A study, its tasks, its parties by name, and the digests of what was released, by task."""
 
-    record: StudyRecord
-    tasks: list[TaskRecord]
+    stored: StoredStudy
+    tasks: list[StoredTask]
     parties: dict[str, Party]
     releases: dict[str, str]
     public_set: str | None
 
     @property
-    def waiting(self) -> list[TaskRecord]:
+    def waiting(self) -> list[StoredTask]:
         """The tasks that the study waits for: those of its last phase. A source that may still finish is not one."""
         if not self.tasks:
             return []
@@ -75,12 +68,12 @@ def create(connection: Connection, study: Study, lead: str, now: float) -> bool:
 
 def start(connection: Connection, study_id: str, now: float) -> None:
     """Open the first tasks, if everybody the study names can take part. Started again, nothing happens."""
-    record = find_study(connection, study_id, lock=True)
-    if record.state in RUNNING:
+    stored = find_study(connection, study_id, lock=True)
+    if stored.state in RUNNING:
         return
-    if record.state is not StudyState.DRAFT:
-        raise Conflict(f"The study is {record.state}.", "Give a new study its own id.")
-    study = record.study
+    if stored.state is not StudyState.DRAFT:
+        raise Conflict(f"The study is {stored.state}.", "Give a new study its own id.")
+    study = stored.study
     if absent := _unable(connection, study):
         raise Conflict(
             f"These parties cannot take part: {'; '.join(absent)}.", "Invite, enrol or reconcile them, then start."
@@ -88,36 +81,36 @@ def start(connection: Connection, study_id: str, now: float) -> None:
     if (name := study.method.public_set_name) is not None and public_sets.digest(connection, study_id) is None:
         raise Conflict(f"The public set {name!r} is not here.", "PUT it to /v1/studies/{id}/public-set first.")
     events.note(connection, study_id, EventKind.STUDY_STARTED, "", now=now)
-    begin(connection, record, now)
+    begin(connection, stored, now)
     crash_point("study-started")  # tasks are written, not committed
 
 
 def cancel(connection: Connection, own: Identity, study_id: str, reason: str, now: float) -> None:
     """End a study at the lead's wish. Charges stand; results that come later are refused."""
-    record = find_study(connection, study_id, lock=True)
-    if record.state is StudyState.CANCELLED:
+    stored = find_study(connection, study_id, lock=True)
+    if stored.state is StudyState.CANCELLED:
         return
-    if record.state in STUDIES.ends:
-        raise Conflict(f"The study is {record.state}.", "There is nothing to cancel.")
-    end(connection, own, record, StudyState.CANCELLED, reason or "The lead cancelled it.", now)
+    if stored.state in STUDY_STATES.ends:
+        raise Conflict(f"The study is {stored.state}.", "There is nothing to cancel.")
+    end(connection, own, stored, StudyState.CANCELLED, reason or "The lead cancelled it.", now)
 
 
 def overview(connection: Connection, study_id: str) -> Overview:
     """All there is to see of a study."""
-    record = find_study(connection, study_id)
+    stored = find_study(connection, study_id)
     return Overview(
-        record,
+        stored,
         tasks_of(connection, study_id),
-        parties.find_all(connection, (*record.study.sources, *record.study.targets)),
+        parties.find_all(connection, (*stored.study.sources, *stored.study.targets)),
         releases.digests(connection, study_id),
         public_sets.digest(connection, study_id),
     )
 
 
-def page(connection: Connection, after: str, limit: int) -> list[StudyRecord]:
+def page(connection: Connection, after: str, limit: int) -> list[StoredStudy]:
     """Studies in the order of their ids."""
     query = select(studies).where(studies.c.id > after).order_by(studies.c.id).limit(limit)
-    return [StudyRecord(**row._asdict()) for row in connection.execute(query)]
+    return [StoredStudy(**row._asdict()) for row in connection.execute(query)]
 
 
 def _unable(connection: Connection, study: Study) -> list[str]:

@@ -9,29 +9,12 @@ from functools import lru_cache
 from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, String, Table, Text, select
 
 from crossward.errors import NotFound
+from crossward.protocol.states import StudyState
 from crossward.study import Study
 from crossward_coordinator.database import metadata
 from crossward_service.db.lifecycle import Lifecycle, enum_column
 
-
-class StudyState(StrEnum):
-    """How far a study is: the phase it is in, or how it ended."""
-
-    DRAFT = "draft"
-    """Checked and stored; nobody was asked for anything."""
-    SOURCES = "sources"
-    """The sources train; under a method that aggregates, the coordinator then does."""
-    TARGETS = "targets"
-    """The targets train."""
-    COMPLETE = "complete"
-    """At least one target is done."""
-    FAILED = "failed"
-    """It ended without what it was for; its cause says why."""
-    CANCELLED = "cancelled"
-    """Its lead ended it."""
-
-
-STUDIES = Lifecycle(
+STUDY_STATES = Lifecycle(
     StudyState,
     {
         StudyState.DRAFT: (StudyState.SOURCES, StudyState.TARGETS, StudyState.CANCELLED),
@@ -82,7 +65,7 @@ studies = Table(
     Column("digest", String(64), nullable=False),
     Column("document", Text, nullable=False),
     Column("lead", String(64), nullable=False),
-    STUDIES.column(index=True),
+    STUDY_STATES.column(index=True),
     Column("cause", Text, nullable=False),
     Column("created", Float, nullable=False),
     Column("started", Float),
@@ -114,7 +97,7 @@ events = Table(
 
 
 @dataclass(frozen=True, slots=True)
-class StudyRecord:
+class StoredStudy:
     """A study as it is stored: its file in canonical form, and how far it is. `events`: how many it has."""
 
     id: str
@@ -139,13 +122,13 @@ class StudyRecord:
         return self.deadline is not None and self.deadline <= now
 
 
-def find_study(connection: Connection, study: str, *, lock: bool = False) -> StudyRecord:
+def find_study(connection: Connection, study: str, *, lock: bool = False) -> StoredStudy:
     """A study, or `NotFound`; locked, it changes for nobody else until this transaction ends."""
     query = select(studies).where(studies.c.id == study)
     row = connection.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
     if row is None:
         raise NotFound(f"There is no study {study}.", "GET /v1/studies lists them.")
-    return StudyRecord(**row._asdict())
+    return StoredStudy(**row._asdict())
 
 
 @lru_cache(maxsize=64)

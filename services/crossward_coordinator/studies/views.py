@@ -7,14 +7,15 @@ from typing import Literal, Self
 from pydantic import BaseModel
 
 from crossward.protocol.constants import TaskKind
+from crossward.protocol.states import PartyState, StudyState, TaskState
 from crossward.protocol.times import Time, moment, moment_or_none
 from crossward.study import Study
-from crossward_coordinator.parties.tables import Party, PartyState
+from crossward_coordinator.parties.tables import Party
 from crossward_coordinator.studies.events import Event
 from crossward_coordinator.studies.public_sets import PublicSet
 from crossward_coordinator.studies.service import Overview
-from crossward_coordinator.studies.tables import EventKind, StudyRecord, StudyState
-from crossward_coordinator.tasks.tables import TaskRecord, TaskState
+from crossward_coordinator.studies.tables import EventKind, StoredStudy
+from crossward_coordinator.tasks.tables import StoredTask
 
 
 class TaskView(BaseModel):
@@ -32,7 +33,7 @@ class TaskView(BaseModel):
     release: str | None
 
     @classmethod
-    def of(cls, task: TaskRecord, release: str | None) -> Self:
+    def of(cls, task: StoredTask, release: str | None) -> Self:
         """A task, and the digest of its release."""
         return cls(
             id=task.id,
@@ -59,7 +60,7 @@ class LateView(BaseModel):
     last_seen: Time | None
 
     @classmethod
-    def of(cls, task: TaskRecord, party: Party | None) -> Self:
+    def of(cls, task: StoredTask, party: Party | None) -> Self:
         """A task that is waited for, and its party, unless that is the coordinator."""
         return cls(
             party=task.party,
@@ -87,21 +88,21 @@ class StudySummary(BaseModel):
     ended: Time | None
 
     @classmethod
-    def of(cls, record: StudyRecord) -> StudySummary:
+    def of(cls, stored: StoredStudy) -> StudySummary:
         """A study as it is stored."""
-        study = record.study
+        study = stored.study
         return StudySummary(
-            id=record.id,
-            digest=record.digest,
+            id=stored.id,
+            digest=stored.digest,
             title=study.title,
             method=study.method.name,
-            lead=record.lead,
-            state=record.state,
-            cause=record.cause,
-            created=moment(record.created),
-            started=moment_or_none(record.started),
-            deadline=moment_or_none(record.deadline),
-            ended=moment_or_none(record.ended),
+            lead=stored.lead,
+            state=stored.state,
+            cause=stored.cause,
+            created=moment(stored.created),
+            started=moment_or_none(stored.started),
+            deadline=moment_or_none(stored.deadline),
+            ended=moment_or_none(stored.ended),
         )
 
 
@@ -123,9 +124,9 @@ class StudyView(StudySummary):
     @classmethod
     def of_overview(cls, overview: Overview) -> Self:
         """All there is to see of a study."""
-        study = overview.record.study
+        study = overview.stored.study
         return cls(
-            **dict(StudySummary.of(overview.record)),
+            **dict(StudySummary.of(overview.stored)),
             sources=list(study.sources),
             targets=list(study.targets),
             quorum=study.quorum.sources,
@@ -133,7 +134,7 @@ class StudyView(StudySummary):
             chosen=None if study.chosen is None else study.chosen.why,
             tasks=[TaskView.of(task, overview.releases.get(task.id)) for task in overview.tasks],
             late=[LateView.of(task, overview.parties.get(task.party)) for task in overview.waiting],
-            events=overview.record.events,
+            events=overview.stored.events,
         )
 
 

@@ -18,6 +18,7 @@ from crossward.privacy.noise import Array
 from crossward.protocol.constants import COORDINATOR
 from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.ledger.lines import START
+from crossward.protocol.states import TaskState
 from crossward.protocol.tasks import TaskMessage
 from crossward.study import Study
 from crossward.study.wire import check_message, open_study, to_message, to_model
@@ -29,7 +30,7 @@ from crossward_coordinator.studies.advance import advance
 from crossward_coordinator.studies.tables import EventKind
 from crossward_coordinator.tasks.results import finish
 from crossward_coordinator.tasks.service import is_waiting, lease
-from crossward_coordinator.tasks.tables import OPEN, TaskState, lock_task, move_tasks, tasks
+from crossward_coordinator.tasks.tables import OPEN, lock_task, move_tasks, tasks
 from crossward_service.db.engine import read, write
 from crossward_service.ops.crash import crash_point
 
@@ -74,16 +75,16 @@ def compute(own: Identity, task: TaskMessage, study: Study, X: NDArray[np.floati
 
 def _finish(connection: Connection, own: Identity, task_id: str, release: SignedRelease) -> None:
     now = time.time()
-    task, record = lock_task(connection, COORDINATOR, task_id)
+    task, stored = lock_task(connection, COORDINATOR, task_id)
     if task.is_open:
         finish(connection, task, release, receipt(own, task_id, release.digest, START, now), now)
-        advance(connection, own, record.id, now)
+        advance(connection, own, stored.id, now)
 
 
 def _fail(connection: Connection, own: Identity, task_id: str, cause: str) -> None:
     now = time.time()
-    task, record = lock_task(connection, COORDINATOR, task_id)
+    task, stored = lock_task(connection, COORDINATOR, task_id)
     if task.is_open:
         move_tasks(connection, tasks.c.id == task_id, TaskState.FAILED, of=OPEN, now=now, cause=cause)
-        events.note(connection, record.id, EventKind.TASK_FAILED, cause, party=COORDINATOR, now=now)
-        advance(connection, own, record.id, now)
+        events.note(connection, stored.id, EventKind.TASK_FAILED, cause, party=COORDINATOR, now=now)
+        advance(connection, own, stored.id, now)

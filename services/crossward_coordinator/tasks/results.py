@@ -16,6 +16,7 @@ from crossward.protocol.descriptions import read_release
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.ledger.lines import Line, ReleaseBody, ReserveBody
 from crossward.protocol.messages import ModelMessage
+from crossward.protocol.states import TaskState
 from crossward.protocol.tasks import ResultMessage
 from crossward.study import Study
 from crossward.study.wire import check_message
@@ -25,11 +26,11 @@ from crossward_coordinator.ledger import service as ledger
 from crossward_coordinator.ledger.service import Stopped, mirror
 from crossward_coordinator.parties import service as parties
 from crossward_coordinator.releases import service as releases
-from crossward_coordinator.releases.tables import ResultRecord
+from crossward_coordinator.releases.tables import StoredResult
 from crossward_coordinator.studies import events
 from crossward_coordinator.studies.advance import advance, is_late
 from crossward_coordinator.studies.tables import EventKind
-from crossward_coordinator.tasks.tables import OPEN, TaskRecord, TaskState, lock_task, move_tasks, tasks, tasks_of
+from crossward_coordinator.tasks.tables import OPEN, StoredTask, lock_task, move_tasks, tasks, tasks_of
 from crossward_service.ops.crash import crash_point
 
 
@@ -57,14 +58,14 @@ def take(
     if message.task != task_id:
         raise InvalidMessage("The result names another task than the address.", "Send it to its own task.")
     who = parties.lock_signer(connection, party)
-    task, record = lock_task(connection, party, task_id)
-    if (stored := releases.find(connection, task_id)) is not None:
-        return _again(stored, message)
+    task, stored = lock_task(connection, party, task_id)
+    if (result := releases.find(connection, task_id)) is not None:
+        return _again(result, message)
     parties.check_active(who)
-    late = is_late(record, task, tasks_of(connection, record.id))
+    late = is_late(stored, task, tasks_of(connection, stored.id))
     if not task.is_open and not late:
         raise TaskEnded(f"The task was {task.state}: {task.cause}", "Keep the release; the charge stands.")
-    study = record.study
+    study = stored.study
     content = _verified(connection, study, task, opened)
     crash_point("before-store")  # it was verified, nothing is written
     head = ledger.extend(connection, who, opened.lines, now)
@@ -82,7 +83,7 @@ def take(
 
 def finish(
     connection: Connection,
-    task: TaskRecord,
+    task: StoredTask,
     release: SignedRelease | None,
     receipt: SignedReceipt,
     now: float,
@@ -102,13 +103,13 @@ def finish(
     events.note(connection, task.study, kind, text, party=task.party, now=now)
 
 
-def _again(stored: ResultRecord, message: ResultMessage) -> SignedReceipt:
+def _again(stored: StoredResult, message: ResultMessage) -> SignedReceipt:
     if (message.release and message.release.digest) != stored.digest:
         raise AlreadyReleased("The task is done with other bytes.", "A task releases once; publish those bytes.")
     return SignedReceipt.from_json(stored.receipt)
 
 
-def _verified(connection: Connection, study: Study, task: TaskRecord, opened: OpenedResult) -> ModelMessage | None:
+def _verified(connection: Connection, study: Study, task: StoredTask, opened: OpenedResult) -> ModelMessage | None:
     """The model inside, if this party signed it and it is what the study asks of it."""
     role = task.kind.role
     release, content = opened.message.release, opened.content
@@ -127,7 +128,7 @@ def _verified(connection: Connection, study: Study, task: TaskRecord, opened: Op
     return content
 
 
-def _check_paid(connection: Connection, study: Study, task: TaskRecord, content: ModelMessage) -> None:
+def _check_paid(connection: Connection, study: Study, task: StoredTask, content: ModelMessage) -> None:
     """The ledger must hold this task's charge, for this study, on the cells it read, and name these very bytes."""
     reserved, released = ledger.charge(connection, task), mirror(task.party).find(connection, "release", task.id)
     if reserved is None or not isinstance(reserved.body, ReserveBody):
@@ -147,6 +148,6 @@ def _check_paid(connection: Connection, study: Study, task: TaskRecord, content:
         raise InvalidMessage("The ledger's release line does not name these bytes.", "Publish what the ledger names.")
 
 
-def _cells(study: Study, task: TaskRecord) -> set[int]:
+def _cells(study: Study, task: StoredTask) -> set[int]:
     """The cells that the task's release is charged to; none where nothing leaves the site."""
     return set(charged_cells(study, task.kind.role))

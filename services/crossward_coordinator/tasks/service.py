@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from crossward.errors import Conflict, InvalidMessage, TaskEnded
+from crossward.protocol.states import TaskState
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, TaskMessage
 from crossward.study.wire import task_message
 from crossward_coordinator.identity import Identity
@@ -17,7 +18,7 @@ from crossward_coordinator.releases import service as releases
 from crossward_coordinator.studies import events
 from crossward_coordinator.studies.advance import advance, is_late
 from crossward_coordinator.studies.tables import EventKind
-from crossward_coordinator.tasks.tables import OPEN, TaskRecord, TaskState, lock_task, move_tasks, tasks, tasks_of
+from crossward_coordinator.tasks.tables import OPEN, StoredTask, lock_task, move_tasks, tasks, tasks_of
 
 LONGEST_NOTE = 200
 AT_ONCE = 20
@@ -51,13 +52,13 @@ def take(connection: Connection, party: str, *, now: float, lasts: float) -> Tas
 def lease(connection: Connection, party: str, *, now: float, lasts: float) -> TaskMessage | None:
     """Lease a task, for the coordinator itself too. Nobody else may have it until the lease ends."""
     for waiting in connection.execute(_waiting(party, now).limit(AT_ONCE)).all():
-        task, record = lock_task(connection, party, waiting.id)
+        task, stored = lock_task(connection, party, waiting.id)
         if task.state is not TaskState.READY or task.available > now:
             continue  # another worker was faster
         attempt = task.attempt + 1
         _hold(connection, task, now + lasts, now, attempt=attempt, progress=0.0, note="")
-        events.note(connection, record.id, EventKind.TASK_TAKEN, f"Attempt {attempt}.", party=party, now=now)
-        study = record.study
+        events.note(connection, stored.id, EventKind.TASK_TAKEN, f"Attempt {attempt}.", party=party, now=now)
+        study = stored.study
         return task_message(
             study,
             id=task.id,
@@ -65,7 +66,7 @@ def lease(connection: Connection, party: str, *, now: float, lasts: float) -> Ta
             lease_seconds=lasts,
             inputs=releases.inputs(connection, study, task.kind),
             attempt=attempt,
-            lead=record.lead,
+            lead=stored.lead,
         )
     return None
 
@@ -76,9 +77,9 @@ def heartbeat(
     """Extend a lease, also one that has just expired and that nobody else has taken."""
     _check_names(task_id, message.task)
     parties.check_active(parties.lock_signer(connection, party))
-    task, record = lock_task(connection, party, task_id)
+    task, stored = lock_task(connection, party, task_id)
     if not task.is_open:
-        may_finish = is_late(record, task, tasks_of(connection, record.id)) and charge(connection, task) is not None
+        may_finish = is_late(stored, task, tasks_of(connection, stored.id)) and charge(connection, task) is not None
         return Pulse(task.state, not may_finish, task.cause, lasts if may_finish else 0.0)
     if message.attempt != task.attempt:
         raise Conflict(
@@ -88,7 +89,7 @@ def heartbeat(
     _hold(connection, task, now + lasts, now, progress=progress, note=note)
     if int(10 * message.progress) > int(10 * task.progress):  # a lead sees ten steps, not every heartbeat
         text = f"{message.progress:.0%} {note}".strip()
-        events.note(connection, record.id, EventKind.PROGRESS, text, party=party, now=now)
+        events.note(connection, stored.id, EventKind.PROGRESS, text, party=party, now=now)
     return Pulse(TaskState.LEASED, False, "", lasts)
 
 
@@ -98,18 +99,18 @@ def decline(
     """The party will not do it; its study goes on without. To decline what has ended changes nothing."""
     _check_names(task_id, message.task)
     parties.lock_signer(connection, party)
-    task, record = lock_task(connection, party, task_id)
+    task, stored = lock_task(connection, party, task_id)
     if task.state in (TaskState.DONE, TaskState.LATE):
         raise TaskEnded("The task is done.", "What was released cannot be taken back.")
     if not task.is_open:
         return
     cause = f"{message.reason}{': ' if message.text else ''}{message.text}"
     move_tasks(connection, tasks.c.id == task_id, TaskState.DECLINED, of=OPEN, now=now, cause=cause)
-    events.note(connection, record.id, EventKind.TASK_DECLINED, cause, party=party, now=now)
-    advance(connection, own, record.id, now)
+    events.note(connection, stored.id, EventKind.TASK_DECLINED, cause, party=party, now=now)
+    advance(connection, own, stored.id, now)
 
 
-def _hold(connection: Connection, task: TaskRecord, until: float, now: float, **values: Any) -> None:
+def _hold(connection: Connection, task: StoredTask, until: float, now: float, **values: Any) -> None:
     """Lease an open task, or keep its lease."""
     move_tasks(connection, tasks.c.id == task.id, TaskState.LEASED, of=OPEN, now=now, lease_until=until, **values)
 

@@ -4,38 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Float, ForeignKey, Index, Integer, String, Table, Text, select
 
 from crossward.errors import NotFound
 from crossward.protocol.constants import TaskKind
+from crossward.protocol.states import TaskState
 from crossward_coordinator.database import metadata
-from crossward_coordinator.studies.tables import StudyRecord, find_study
+from crossward_coordinator.studies.tables import StoredStudy, find_study
 from crossward_service.db.lifecycle import Lifecycle, enum_column
-
-
-class TaskState(StrEnum):
-    """How far a task is."""
-
-    READY = "ready"
-    """Waits for its party, or for its turn after a pause."""
-    LEASED = "leased"
-    """Its party is at work."""
-    DONE = "done"
-    LATE = "late"
-    """Released after the quorum: nobody learns from it."""
-    DECLINED = "declined"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    """Nobody waits for it any more; its cause says why."""
-
 
 OPEN = (TaskState.READY, TaskState.LEASED)
 _ENDINGS = (TaskState.DONE, TaskState.LATE, TaskState.DECLINED, TaskState.FAILED, TaskState.CANCELLED)
 
-TASKS = Lifecycle(
+TASK_STATES = Lifecycle(
     TaskState,
     {
         TaskState.READY: (TaskState.LEASED, *_ENDINGS),
@@ -55,7 +38,7 @@ tasks = Table(
     Column("study", String(64), ForeignKey("studies.id"), nullable=False, index=True),
     Column("party", String(64), nullable=False),
     enum_column("kind", TaskKind),
-    TASKS.column(),
+    TASK_STATES.column(),
     Column("cause", Text, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("available", Float, nullable=False),
@@ -72,7 +55,7 @@ _PHASES = list(TaskKind)  # in the order in which a study needs them
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRecord:
+class StoredTask:
     """One party's work in a study. `available`: from when it may be taken; `attempt`: how often it was."""
 
     id: str
@@ -105,21 +88,21 @@ def move_tasks(
     **values: Any,
 ) -> int:
     """Write a state into those tasks that are in a state `of`; how many they were. A lease ends unless renewed."""
-    return TASKS.move(connection, tasks, some, to, of=of, lease_until=lease_until, updated=now, **values)
+    return TASK_STATES.move(connection, tasks, some, to, of=of, lease_until=lease_until, updated=now, **values)
 
 
-def tasks_of(connection: Connection, study: str) -> list[TaskRecord]:
+def tasks_of(connection: Connection, study: str) -> list[StoredTask]:
     """All tasks of a study, sources first."""
     rows = connection.execute(select(tasks).where(tasks.c.study == study))
-    records = [TaskRecord(**row._asdict()) for row in rows]
+    records = [StoredTask(**row._asdict()) for row in rows]
     return sorted(records, key=lambda task: (_PHASES.index(task.kind), task.party))
 
 
-def lock_task(connection: Connection, party: str, task: str) -> tuple[TaskRecord, StudyRecord]:
+def lock_task(connection: Connection, party: str, task: str) -> tuple[StoredTask, StoredStudy]:
     """A party's own task and its study, both locked. Another's task is as unknown to it as none."""
     query = select(tasks).where(tasks.c.id == task, tasks.c.party == party)
     row = connection.execute(query).one_or_none()
     if row is None:
         raise NotFound(f"{party} has no task {task} here.", "Ask for tasks with POST /v1/tasks/next.")
     study = find_study(connection, row.study, lock=True)
-    return TaskRecord(**connection.execute(query.with_for_update()).one()._asdict()), study
+    return StoredTask(**connection.execute(query.with_for_update()).one()._asdict()), study

@@ -6,8 +6,8 @@ from typing import Self
 
 from pydantic import BaseModel
 
+from crossward.protocol.states import TaskState
 from crossward_coordinator.tasks.service import Pulse
-from crossward_coordinator.tasks.tables import TaskState
 
 
 class PulseView(BaseModel):

@@ -21,7 +21,7 @@ from crossward.learning.encoding.values import is_missing
 from crossward.privacy.noise import Array
 from crossward.study import Study
 from crossward.study.features import NumberFeature
-from crossward.values import Name, Note, Real, Section, said
+from crossward.values import Name, Note, Real, Section, refusal
 from crossward_site.data import units
 from crossward_site.data.places import Raw
 
@@ -50,9 +50,11 @@ class ColumnMap(Section):
     @model_validator(mode="after")
     def _one_way(self) -> ColumnMap:
         if self.factor == 0:
-            raise said("A factor of 0 makes all values equal.", "Give the factor from the local unit to the study's.")
+            raise refusal(
+                "A factor of 0 makes all values equal.", "Give the factor from the local unit to the study's."
+            )
         if self.unit is not None and (self.factor, self.offset) != (1.0, 0.0):
-            raise said("Both a unit and a factor or offset are given.", "Give one or the other.")
+            raise refusal("Both a unit and a factor or offset are given.", "Give one or the other.")
         return self
 
     def conversion(self, feature: str, wanted: str) -> units.Conversion:

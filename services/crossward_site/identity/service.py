@@ -130,7 +130,7 @@ def join(site: Site, coordinator_url: str, code: str, roles: Collection[Role], l
             f"The code is for {enrolment.party}, or by another coordinator than the one that {known.party} joined.",
             "Ask the operator; a site keeps its name, its coordinator and its ledger.",
         )
-    record = facts.IdentityRecord(
+    record = facts.StoredIdentity(
         party=enrolment.party,
         role=enrolment.role,
         key_file=name,

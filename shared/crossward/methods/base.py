@@ -43,11 +43,11 @@ Counts = Mapping[str, int]
 Levels = dict[str, tuple[int, ...]]
 """The cells of each level."""
 
-Rows = Mapping[str, NDArray[np.intp]]
+RowsByLevel = Mapping[str, NDArray[np.intp]]
 """Which rows belong to each level."""
 
 
-class Finding(NamedTuple):
+class StudyFinding(NamedTuple):
     """Something wrong with a study: where in its file, the cause, the fix."""
 
     path: tuple[str | int, ...]
@@ -99,30 +99,30 @@ class Work(Protocol):
         """What will leave the site, from so many rows of each level; None where nothing does."""
         ...
 
-    def train(self, X: NDArray[np.floating], y: NDArray[np.floating], rows: Rows, randomness: Randomness) -> Any:
+    def train(self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness) -> Any:
         """The model, from checked rows that are paid for."""
         ...
 
 
-class Sent(NamedTuple):
+class WireWeights(NamedTuple):
     """The weights that a model sends: its own linear models', and level-1's where one was trained."""
 
     models: tuple[LinearModel, ...]
     level1: Array | None = None
 
 
-class Form(Protocol):
+class WireForm(Protocol):
     """How a model is taken apart to be sent, and put together again."""
 
     def shape(self, terms: Terms, inputs: int) -> tuple[tuple[Ball, ...], int | None]:
         """The balls of the models sent, and the number of level-1's weights (None without level-1)."""
         ...
 
-    def write(self, model: Any, terms: Terms) -> Sent:
+    def write(self, model: Any, terms: Terms) -> WireWeights:
         """What a model sends."""
         ...
 
-    def read(self, sent: Sent, release: Release, terms: Terms, sources: Sequence[SourceModel]) -> Any:
+    def read(self, sent: WireWeights, release: Release, terms: Terms, sources: Sequence[SourceModel]) -> Any:
         """The model that was sent. `sources` are those that it scores with, where it does."""
         ...
 
@@ -211,7 +211,7 @@ class Method(Section):
 
     # -- what it sends ----------------------------------------------------------------------------------------------
     @abstractmethod
-    def form(self, role: Role) -> Form:
+    def form(self, role: Role) -> WireForm:
         """How a model of this role is sent. An aggregate is sent as the sources' models are."""
 
     def keep(self, model: Any) -> bytes | None:
@@ -231,7 +231,7 @@ class Method(Section):
         """Whether a model of this method can start from given weights."""
         return False
 
-    def check_cells(self, cells: CellCounts) -> Iterator[Finding]:
+    def check_cells(self, cells: CellCounts) -> Iterator[StudyFinding]:
         """What is wrong with the cells of a study for this method."""
         return iter(())
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, SerializeAsAny
 
 from crossward.methods.amp import AmpLearner
-from crossward.methods.base import Form, Method, Terms
+from crossward.methods.base import Method, Terms, WireForm
 from crossward.methods.direct import PlrLearner
 from crossward.methods.dppsgd import DppsgdLearner
 from crossward.methods.forms import SINGLE
@@ -39,7 +39,7 @@ class Borrowing(Method):
             return super().source_work(terms, n)  # type: ignore[return-value]  # it refuses
         return self.learner.work(terms, terms.epsilon_source, n)
 
-    def form(self, role: Role) -> Form:
+    def form(self, role: Role) -> WireForm:
         """One linear model."""
         return SINGLE
 

@@ -12,7 +12,7 @@ from crossward.errors import InvalidMessage
 from crossward.learning.combining import LevelOne, LevelOneModel, MajorityVote, StackedModel, WeightedVote
 from crossward.learning.model import LinearModel, ReleasedModel, SplitModel
 from crossward.learning.records import Ball
-from crossward.methods.base import Sent, SourceModel, Terms
+from crossward.methods.base import SourceModel, Terms, WireWeights
 from crossward.privacy.release import Release
 
 STAYS = InvalidMessage("This model does not leave its site.", "Keep it there; send a result without a release.")
@@ -39,13 +39,13 @@ class SingleForm:
         """One ball, no level-1."""
         return whole_ball(terms), None
 
-    def write(self, model: Any, terms: Terms) -> Sent:
+    def write(self, model: Any, terms: Terms) -> WireWeights:
         """Its weights."""
         if not isinstance(model, ReleasedModel):
             raise STAYS
-        return Sent((model.model,))
+        return WireWeights((model.model,))
 
-    def read(self, sent: Sent, release: Release, terms: Terms, sources: Sequence[SourceModel]) -> ReleasedModel:
+    def read(self, sent: WireWeights, release: Release, terms: Terms, sources: Sequence[SourceModel]) -> ReleasedModel:
         """The model."""
         return ReleasedModel(sent.models[0], release)
 
@@ -58,13 +58,13 @@ class GroupsForm:
         """A ball per group, no level-1."""
         return group_balls(terms), None
 
-    def write(self, model: Any, terms: Terms) -> Sent:
+    def write(self, model: Any, terms: Terms) -> WireWeights:
         """The weights of each group."""
         if not isinstance(model, SplitModel):
             raise STAYS
-        return Sent(model.groups)
+        return WireWeights(model.groups)
 
-    def read(self, sent: Sent, release: Release, terms: Terms, sources: Sequence[SourceModel]) -> SplitModel:
+    def read(self, sent: WireWeights, release: Release, terms: Terms, sources: Sequence[SourceModel]) -> SplitModel:
         """The models."""
         return SplitModel(sent.models, release)
 
@@ -85,15 +85,15 @@ class StackForm:
         extra = inputs * len(balls) if self.scores_sources else 0
         return balls, len(balls) + extra + self.combiner.intercept
 
-    def write(self, model: Any, terms: Terms) -> Sent:
+    def write(self, model: Any, terms: Terms) -> WireWeights:
         """Its own models' weights, not its sources', and level-1's."""
         if not isinstance(model, StackedModel):
             raise STAYS
         top = model.combiner
         level1 = top.model.weights if isinstance(top, LevelOneModel) else None
-        return Sent(model.level0[: len(self.balls(terms))], level1)
+        return WireWeights(model.level0[: len(self.balls(terms))], level1)
 
-    def read(self, sent: Sent, release: Release, terms: Terms, sources: Sequence[SourceModel]) -> StackedModel:
+    def read(self, sent: WireWeights, release: Release, terms: Terms, sources: Sequence[SourceModel]) -> StackedModel:
         """The stack, with the sources' models where it scores with them."""
         models = sent.models
         if self.scores_sources:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from crossward.learning.records import Ball
 from crossward.learning.regulariser import Pull
-from crossward.methods.base import Form, Method, Sources, Terms
+from crossward.methods.base import Method, Sources, Terms, WireForm
 from crossward.methods.forms import SINGLE
 from crossward.methods.settings import Lambda, LossSettings, lambda_at
 from crossward.methods.works import FitAll, Learner
@@ -41,7 +41,7 @@ class Alone(Method, OneModel):
         lam = lambda_at(self.lam_target, n)
         return FitAll(self.learner_in(terms.ball, lam, terms.epsilon_target, terms.start))
 
-    def form(self, role: Role) -> Form:
+    def form(self, role: Role) -> WireForm:
         """One linear model."""
         return SINGLE
 

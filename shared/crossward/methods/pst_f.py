@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from crossward.learning.plr import PLRFS, groups_of
 from crossward.learning.stacking import PSTF
-from crossward.methods.base import Form, Sources, Terms
+from crossward.methods.base import Sources, Terms, WireForm
 from crossward.methods.forms import group_balls
 from crossward.methods.settings import LAMBDA_ALONE, Lambda, lambda_at
 from crossward.methods.stacked import Stacked
@@ -39,6 +39,6 @@ class PstF(Stacked):
         level0 = PLRFS(groups_of(terms.groups, lambda_at(self.lam_target, n)), epsilon, **self.perturbation())
         return FitGroups(PSTF(level0, self.combiner_at(epsilon)))
 
-    def form(self, role: Role) -> Form:
+    def form(self, role: Role) -> WireForm:
         """A stack of models, one per group."""
         return self.stack_form(group_balls)

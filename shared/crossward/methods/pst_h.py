@@ -16,7 +16,7 @@ import numpy as np
 from crossward.learning.model import LinearModel
 from crossward.learning.plr import PLRFS, groups_of
 from crossward.learning.stacking import PSTF, PSTH
-from crossward.methods.base import Form, Sources, Terms, split_models
+from crossward.methods.base import Sources, Terms, WireForm, split_models
 from crossward.methods.forms import GROUPS, group_balls
 from crossward.methods.settings import LAMBDA_ALONE, LAMBDA_PULLED, Lambda, lambda_at
 from crossward.methods.stacked import Stacked
@@ -68,7 +68,7 @@ class PstH(Stacked):
         balls = terms.groups * sources if self.mix == "scores" else ()
         return tuple(LinearModel(ball, np.zeros(ball.dimension(terms.features)), terms.features) for ball in balls)
 
-    def form(self, role: Role) -> Form:
+    def form(self, role: Role) -> WireForm:
         """A source sends a model per group; a target a stack of them."""
         if role is Role.SOURCE:
             return GROUPS

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from crossward.learning.plr import PLR
 from crossward.learning.stacking import PSTS
-from crossward.methods.base import LEVEL0, CellCounts, Finding, Form, Levels, Sources, Terms
+from crossward.methods.base import LEVEL0, CellCounts, Levels, Sources, StudyFinding, Terms, WireForm
 from crossward.methods.settings import LAMBDA_ALONE, Lambda, lambda_at
 from crossward.methods.stacked import Stacked
 from crossward.methods.works import FitParts
@@ -36,13 +36,13 @@ class PstS(Stacked):
         starts = [k * size + min(k, larger) for k in range(self.parts + 1)]
         return {f"{LEVEL0}/{k}": cells[start:stop] for k, (start, stop) in enumerate(pairwise(starts), 1)}
 
-    def check_cells(self, cells: CellCounts) -> Iterator[Finding]:
+    def check_cells(self, cells: CellCounts) -> Iterator[StudyFinding]:
         """Every part has at least one cell."""
         yield from super().check_cells(cells)
         room = cells.level0 + (0 if self.has_level_one(Role.TARGET) else cells.level1)
         if self.parts > room:
             cause = f"{room} cells cannot be cut into {self.parts} parts."
-            yield Finding(("method", "parts"), cause, f"Use at most {room}.")
+            yield StudyFinding(("method", "parts"), cause, f"Use at most {room}.")
 
     def target_work(self, terms: Terms, n: int, sources: Sources) -> FitParts:
         """A PLR on each part, and the combiner."""
@@ -52,6 +52,6 @@ class PstS(Stacked):
         level0 = PLR(terms.ball, lambda_at(self.lam_target, n), epsilon, **self.perturbation())
         return FitParts(PSTS(level0, self.parts, self.combiner_at(epsilon)))
 
-    def form(self, role: Role) -> Form:
+    def form(self, role: Role) -> WireForm:
         """A stack of models over all columns."""
         return self.stack_form(lambda terms: (terms.ball,) * self.parts)

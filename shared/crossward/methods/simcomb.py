@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from crossward.learning.defaults import Defaults, Party
 from crossward.learning.plr import PLR
 from crossward.learning.transfer import SimComb as pulled
-from crossward.methods.base import Form, Method, Sources, Terms, single_models
+from crossward.methods.base import Method, Sources, Terms, WireForm, single_models
 from crossward.methods.forms import SINGLE
 from crossward.methods.settings import (
     LAMBDA_ALONE,
@@ -63,7 +63,7 @@ class SimComb(Method, Perturbed):
             return FitAll(learner)
         return FitAll(pulled(learner, single_models(sources), eta=self.eta, mix=self.mix))
 
-    def form(self, role: Role) -> Form:
+    def form(self, role: Role) -> WireForm:
         """One linear model."""
         return SINGLE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossward.methods.base import CellCounts, Finding, Method
+from crossward.methods.base import CellCounts, Method, StudyFinding
 from crossward.methods.forms import Balls, StackForm
 from crossward.methods.settings import Combined
 from crossward.protocol.constants import Role
@@ -17,10 +17,10 @@ class Stacked(Method, Combined):
         """Under C-hl a target trains level-1 on cells of its own."""
         return role is Role.TARGET and self.combiner == "C-hl"
 
-    def check_cells(self, cells: CellCounts) -> Iterator[Finding]:
+    def check_cells(self, cells: CellCounts) -> Iterator[StudyFinding]:
         """A level-1 model needs cells of its own."""
         if self.combiner == "C-hl" and cells.level1 == 0:
-            yield Finding(
+            yield StudyFinding(
                 ("cells", "level1"), "C-hl trains a level-1 model and has no cells.", "Use 4, or the combiner C-wmv."
             )
 

@@ -15,7 +15,7 @@ from crossward.learning.checks import check_labels
 from crossward.learning.combining import LevelOne, StackedModel
 from crossward.learning.model import Model, ReleasedModel, SplitModel
 from crossward.learning.stacking import PSTF, PSTS
-from crossward.methods.base import LEVEL0, LEVEL1, Counts, Rows
+from crossward.methods.base import LEVEL0, LEVEL1, Counts, RowsByLevel
 from crossward.privacy.noise import Randomness
 from crossward.privacy.release import Release, parallel
 
@@ -46,7 +46,7 @@ class FitAll:
         return self.learner.release(counts[LEVEL0], features)
 
     def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: Rows, randomness: Randomness
+        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
     ) -> ReleasedModel | SplitModel:
         """Fit to all rows."""
         return self.learner.fit(X, y, randomness=randomness)
@@ -65,7 +65,7 @@ class FitGroups:
         return self.learner.release(counts[LEVEL0] + held, features, held)
 
     def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: Rows, randomness: Randomness
+        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
     ) -> StackedModel:
         """Fit both levels, each to its rows."""
         level1 = np.isin(np.arange(len(X)), rows[LEVEL1]) if LEVEL1 in rows else None
@@ -88,7 +88,7 @@ class FitParts:
         return parallel("PST-S", *levels)
 
     def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: Rows, randomness: Randomness
+        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
     ) -> StackedModel:
         """A PLR on each part, then level-1."""
         learner, labels = self.learner, check_labels(y, len(X))
@@ -115,7 +115,7 @@ class Boost:
         """Nothing leaves."""
 
     def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: Rows, randomness: Randomness
+        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
     ) -> BoostedModel:
         """Fit to the target's own rows."""
         return self.ensemble.fit(self.partners, X, y)
@@ -130,6 +130,8 @@ class UseAsIs:
     def release(self, counts: Counts, features: int) -> None:
         """Nothing leaves."""
 
-    def train(self, X: NDArray[np.floating], y: NDArray[np.floating], rows: Rows, randomness: Randomness) -> NoReturn:
+    def train(
+        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
+    ) -> NoReturn:
         """There is nothing to train."""
         raise InvalidSetting("This model is used as it is.", "Take it when it is ready.")

@@ -58,7 +58,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SimulatedSite:
     """One hospital's law."""
 
     world: World
@@ -98,7 +98,7 @@ class World:
         levels = tuple(_level_scores(feature, rng) for feature in schema.features)
         return cls(schema, assumed, np.where(declared == 0, drawn, declared * wrong), effects, loads, levels)
 
-    def site(self, moved: bool, rng: np.random.Generator, learnt_from: int) -> Site:
+    def site(self, moved: bool, rng: np.random.Generator, learnt_from: int) -> SimulatedSite:
         """A site: as the world is, or moved away from it. A model of `learnt_from` records has the assumed AUC."""
         count, assumed = len(self.schema.features), self.assumed
         means = moved * assumed.mean_shift * rng.normal(size=count)
@@ -108,10 +108,12 @@ class World:
         deviation = float(shape.std()) or 1.0
         shape /= deviation
 
-        def law(best: float) -> Site:
+        def law(best: float) -> SimulatedSite:
             """The site at which the best score has this AUC."""
             length = brentq(lambda length: expected_auc(shape, chance(length)) - best, 0.0, 60.0, xtol=1e-4)
-            return Site(self, means, effects / deviation, length, _start(length * shape, assumed.positive_rate))
+            return SimulatedSite(
+                self, means, effects / deviation, length, _start(length * shape, assumed.positive_rate)
+            )
 
         def chance(length: float) -> Array:
             return np.asarray(expit(_start(length * shape, assumed.positive_rate) + length * shape))

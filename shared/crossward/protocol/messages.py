@@ -20,7 +20,7 @@ from crossward.protocol.canonical import canonical, read_json, sha256
 from crossward.protocol.constants import TaskKind
 from crossward.protocol.ledger.lines import Head
 from crossward.protocol.times import Time
-from crossward.values import MOST_COLUMNS, MOST_PARTIES, Count, Real, Slug, said
+from crossward.values import MOST_COLUMNS, MOST_PARTIES, Count, Real, Slug, refusal
 
 VERSION = 1
 MOST_BYTES = 32 * 1024 * 1024
@@ -40,9 +40,9 @@ def unbase64(text: str) -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
     except (ValueError, binascii.Error):
-        raise said("This is not base64.", "Send standard base64 with padding.") from None
+        raise refusal("This is not base64.", "Send standard base64 with padding.") from None
     if base64.b64encode(data).decode() != text:
-        raise said("This is not the one base64 form of its bytes.", "Send standard base64 with padding.")
+        raise refusal("This is not the one base64 form of its bytes.", "Send standard base64 with padding.")
     return data
 
 
@@ -53,7 +53,7 @@ def _finite(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     try:
         canonical(value)
     except InvalidMessage as error:
-        raise said(error.cause, error.fix) from None
+        raise refusal(error.cause, error.fix) from None
     return value
 
 

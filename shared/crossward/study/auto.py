@@ -19,7 +19,7 @@ from crossward.learning.defaults import Circumstances, Defaults, Party
 from crossward.learning.encoding import Schema
 from crossward.learning.plr import PLR
 from crossward.methods import Method
-from crossward.methods.base import Finding
+from crossward.methods.base import StudyFinding
 from crossward.methods.direct import Direct
 from crossward.methods.settings import rounded
 from crossward.methods.simcomb import SimComb
@@ -40,36 +40,36 @@ def asks_for_auto(data: Mapping[str, Any]) -> bool:
     return method == AUTO or (isinstance(method, Mapping) and method.get("name") == AUTO)
 
 
-def auto_findings(data: Mapping[str, Any], sections: Mapping[str, Any]) -> Iterator[Finding]:
+def auto_findings(data: Mapping[str, Any], sections: Mapping[str, Any]) -> Iterator[StudyFinding]:
     """What keeps `auto` from choosing."""
     if isinstance(data["method"], Mapping) and len(data["method"]) > 1:
-        yield Finding(
+        yield StudyFinding(
             ("method",), "auto takes no settings.", "Write `method: auto`, or name a method and its settings."
         )
     for name in _CHOSEN_HERE:
         if data.get(name) is not None:
-            yield Finding((name,), f"auto chooses {name} itself.", "Remove it, or name a method.")
+            yield StudyFinding((name,), f"auto chooses {name} itself.", "Remove it, or name a method.")
     if "epsilon" in sections and "sources" in sections:
         yield from _wrong_epsilon(sections["epsilon"], bool(sections["sources"]))
     if all(name in sections for name in ("records", "epsilon", "sources", "targets", "cells")):
         yield from _wrong_counts(sections)
 
 
-def _wrong_epsilon(epsilon: Any, has_sources: bool) -> Iterator[Finding]:
+def _wrong_epsilon(epsilon: Any, has_sources: bool) -> Iterator[StudyFinding]:
     if has_sources and epsilon.source is None:
-        yield Finding(("epsilon", "source"), "Each source releases a model.", "Give epsilon.source, such as 1.")
+        yield StudyFinding(("epsilon", "source"), "Each source releases a model.", "Give epsilon.source, such as 1.")
     if not has_sources and epsilon.source is not None:
-        yield Finding(("epsilon", "source"), "There are no sources.", "Remove it, or list sources.")
+        yield StudyFinding(("epsilon", "source"), "There are no sources.", "Remove it, or list sources.")
     if not has_sources and epsilon.target is None:
-        yield Finding(("epsilon", "target"), "Each target releases a model.", "Give epsilon.target, such as 1.")
+        yield StudyFinding(("epsilon", "target"), "Each target releases a model.", "Give epsilon.target, such as 1.")
 
 
-def _wrong_counts(sections: Mapping[str, Any]) -> Iterator[Finding]:
+def _wrong_counts(sections: Mapping[str, Any]) -> Iterator[StudyFinding]:
     records, epsilon = sections["records"] or {}, sections["epsilon"]
     parties = [*sections["sources"], *sections["targets"]]
     if missing := [party for party in parties if party not in records]:
         shown = ", ".join(f"{party}: 5000" for party in missing[:3])
-        yield Finding(
+        yield StudyFinding(
             ("records",),
             f"auto chooses by public record counts, and there is none for {_listed(missing)}.",
             f"Add such as {{{shown}}}: what the party tells everyone, roughly right.",
@@ -79,7 +79,7 @@ def _wrong_counts(sections: Mapping[str, Any]) -> Iterator[Finding]:
         trained = training_records(records.get(party, 0), sections["cells"].holdout)
         if party in records and side is not None and trained * side < 1:
             borrow = party in sections["targets"] and sections["sources"]
-            yield Finding(
+            yield StudyFinding(
                 ("records", party),
                 f"{trained} records to train on are too few for epsilon {side:g}: nothing can be learned.",
                 "Raise epsilon, or leave the party out"

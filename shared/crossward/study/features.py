@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator, model_validator
 from crossward.errors import InvalidInput
 from crossward.learning.encoding import Category, Feature, Flag, Number
 from crossward.learning.encoding.labels import encode_labels
-from crossward.values import Name, Note, NotNegative, Real, Section, Share, Yes, resaid, said
+from crossward.values import Name, Note, NotNegative, Real, Section, Share, Yes, refusal, refusal_of
 
 
 class _Feature(Section):
@@ -28,7 +28,7 @@ class _Feature(Section):
         try:
             self.feature()
         except InvalidInput as error:
-            raise resaid(error) from None
+            raise refusal_of(error) from None
         return self
 
     def feature(self) -> Feature:
@@ -80,11 +80,11 @@ StudyFeature = Annotated[NumberFeature | CategoryFeature | FlagFeature, Field(di
 
 def _label_value(value: Any) -> bool | int | float | str:
     if not isinstance(value, bool | int | float | str):
-        raise said(f"{value!r} cannot mark a class.", "Give a text, a number, true or false.")
+        raise refusal(f"{value!r} cannot mark a class.", "Give a text, a number, true or false.")
     try:
         encode_labels([value], value)
     except InvalidInput as error:
-        raise resaid(error) from None
+        raise refusal_of(error) from None
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -108,5 +108,5 @@ class Label(Section):
         try:
             encode_labels([self.positive], self.positive, self.negative)
         except InvalidInput as error:
-            raise resaid(error) from None
+            raise refusal_of(error) from None
         return self

@@ -13,13 +13,13 @@ from typing import Any
 from crossward.errors import CrosswardError, InvalidInput
 from crossward.learning.encoding import Schema
 from crossward.methods import METHODS, Method
-from crossward.methods.base import Finding, Terms
+from crossward.methods.base import StudyFinding, Terms
 from crossward.protocol.constants import CELLS, Role
 from crossward.study.features import StudyFeature
 from crossward.study.sections import Cells, Encoding, Epsilon, Groups, Quorum
 from crossward.values import MOST_COLUMNS
 
-Found = Iterator[Finding]
+Found = Iterator[StudyFinding]
 
 
 def parties_are_distinct(sources: tuple[str, ...], targets: tuple[str, ...]) -> Found:
@@ -27,10 +27,10 @@ def parties_are_distinct(sources: tuple[str, ...], targets: tuple[str, ...]) -> 
     for name, parties in (("sources", sources), ("targets", targets)):
         for index, party in enumerate(parties):
             if party in parties[:index]:
-                yield Finding((name, index), f"{party!r} is listed twice.", "List each party once.")
+                yield StudyFinding((name, index), f"{party!r} is listed twice.", "List each party once.")
     for index, party in enumerate(targets):
         if party in sources:
-            yield Finding(
+            yield StudyFinding(
                 ("targets", index), f"{party!r} is both a source and a target.", "Give it one role in this study."
             )
 
@@ -38,9 +38,9 @@ def parties_are_distinct(sources: tuple[str, ...], targets: tuple[str, ...]) -> 
 def sources_fit_the_method(method: Method, sources: tuple[str, ...]) -> Found:
     """A method that transfers needs a source; another would leave its sources without a task."""
     if method.has_sources and not sources:
-        yield Finding(("sources",), f"{method.name} learns from sources and none is listed.", "List at least one.")
+        yield StudyFinding(("sources",), f"{method.name} learns from sources and none is listed.", "List at least one.")
     if not method.has_sources and sources:
-        yield Finding(
+        yield StudyFinding(
             ("sources",), f"{method.name} uses no sources.", f"Remove them, or use {_methods(has_sources=True)}."
         )
 
@@ -50,32 +50,34 @@ def epsilon_fits_the_method(method: Method, epsilon: Epsilon) -> Found:
     for side, pays in (("source", method.has_sources), ("target", method.target_pays)):
         given = getattr(epsilon, side) is not None
         if pays and not given:
-            yield Finding(
+            yield StudyFinding(
                 ("epsilon", side),
                 f"Each {side} releases a model under {method.name}.",
                 f"Give epsilon.{side}, such as 1.",
             )
         if given and not pays:
-            yield Finding(("epsilon", side), f"No {side} releases anything under {method.name}.", "Remove it.")
+            yield StudyFinding(("epsilon", side), f"No {side} releases anything under {method.name}.", "Remove it.")
 
 
 def quorum_can_be_met(sources: tuple[str, ...], quorum: Quorum) -> Found:
     """At least one source, if there are any, and no more than there are."""
     if quorum.sources > len(sources):
-        yield Finding(
+        yield StudyFinding(
             ("quorum", "sources"),
             f"The quorum is {quorum.sources} and there are {len(sources)} sources.",
             f"Use at most {len(sources)}.",
         )
     if sources and quorum.sources < 1:
-        yield Finding(("quorum", "sources"), "The quorum is 0, so targets would start from nothing.", "Use 1 or more.")
+        yield StudyFinding(
+            ("quorum", "sources"), "The quorum is 0, so targets would start from nothing.", "Use 1 or more."
+        )
 
 
 def cells_add_up(cells: Cells) -> Found:
     """Every cell has one use."""
     total = cells.level0 + cells.level1 + cells.holdout
     if total != CELLS:
-        yield Finding(
+        yield StudyFinding(
             ("cells",),
             f"level0 + level1 + holdout = {cells.level0} + {cells.level1} + {cells.holdout} = {total}.",
             f"They must sum to {CELLS}, such as 12, 4 and 4.",
@@ -93,33 +95,33 @@ def features_are_distinct(features: tuple[StudyFeature, ...]) -> Found:
     names: set[str] = set()
     for index, feature in enumerate(features):
         if feature.name in names:
-            yield Finding(("features", index, "name"), f"{feature.name!r} is listed twice.", "Rename one of them.")
+            yield StudyFinding(("features", index, "name"), f"{feature.name!r} is listed twice.", "Rename one of them.")
             continue
         names.add(feature.name)
         for column in feature.feature().columns():
             if other := columns.get(column):
                 cause = f"Its column {column!r} is also one of {other!r}."
-                yield Finding(("features", index, "name"), cause, "Rename one of them.")
+                yield StudyFinding(("features", index, "name"), cause, "Rename one of them.")
             columns[column] = feature.name
     if len(columns) > MOST_COLUMNS:
-        yield Finding(("features",), f"They make {len(columns)} columns.", f"Use at most {MOST_COLUMNS}.")
+        yield StudyFinding(("features",), f"They make {len(columns)} columns.", f"Use at most {MOST_COLUMNS}.")
 
 
 def label_is_no_feature(label: Any, features: tuple[StudyFeature, ...]) -> Found:
     """A feature that is the label would be a perfect and useless predictor."""
     for index, feature in enumerate(features):
         if feature.name == label.name:
-            yield Finding(("features", index, "name"), f"{feature.name!r} is the label.", "Remove the feature.")
+            yield StudyFinding(("features", index, "name"), f"{feature.name!r} is the label.", "Remove the feature.")
 
 
 def groups_fit_the_method(method: Method, groups: Groups | None) -> Found:
     """Groups are given where features are grouped, and only there."""
     if method.grouped and groups is None:
-        yield Finding(
+        yield StudyFinding(
             ("groups",), f"{method.name} groups the features.", "Give groups, such as {kind: importance, k: 2}."
         )
     if groups is not None and not method.grouped:
-        yield Finding(
+        yield StudyFinding(
             ("groups",), f"{method.name} does not group features.", f"Remove groups, or use {_methods(grouped=True)}."
         )
 
@@ -131,11 +133,11 @@ def groups_fit_the_features(features: tuple[StudyFeature, ...], encoding: Encodi
         return
     if groups.k > len(schema.columns):
         cause = f"{len(schema.columns)} columns cannot make {groups.k} groups."
-        yield Finding(("groups", "k"), cause, f"Use at most {len(schema.columns)}.")
+        yield StudyFinding(("groups", "k"), cause, f"Use at most {len(schema.columns)}.")
         return
     if groups.kind == "importance" and (missing := _without_importance(features)):
         for index in missing:
-            yield Finding(
+            yield StudyFinding(
                 ("features", index, "importance"),
                 f"Groups are cut by importance and {features[index].name!r} declares none.",
                 "Declare it, from doctors and not from records, or use uniform groups.",
@@ -144,7 +146,7 @@ def groups_fit_the_features(features: tuple[StudyFeature, ...], encoding: Encodi
     try:
         encoding.group_balls(schema, groups)
     except InvalidInput as error:
-        yield Finding(("groups",), error.cause, error.fix)
+        yield StudyFinding(("groups",), error.cause, error.fix)
 
 
 def encoding_fits_the_features(features: tuple[StudyFeature, ...], encoding: Encoding) -> Found:
@@ -155,13 +157,13 @@ def encoding_fits_the_features(features: tuple[StudyFeature, ...], encoding: Enc
     try:
         encoding.starting_pull(schema, encoding.whole_ball(schema))
     except InvalidInput as error:
-        yield Finding(("encoding",), error.cause, error.fix)
+        yield StudyFinding(("encoding",), error.cause, error.fix)
 
 
 def start_fits_the_method(method: Method, encoding: Encoding) -> Found:
     """A start is for PLR over all columns; elsewhere nobody would use it."""
     if encoding.start is not None and not method.takes_start:
-        yield Finding(
+        yield StudyFinding(
             ("encoding", "start"),
             f"Under {method.name} no model starts from given weights.",
             "Remove start, or use a method of one model per party, such as direct or simcomb.",
@@ -174,7 +176,9 @@ def records_are_the_parties(
     """Counts are of parties that take part."""
     for party in records or {}:
         if party not in (*sources, *targets):
-            yield Finding(("records", party), f"{party!r} takes no part.", "Remove it, or list it among the parties.")
+            yield StudyFinding(
+                ("records", party), f"{party!r} takes no part.", "Remove it, or list it among the parties."
+            )
 
 
 def learners_take_the_settings(
@@ -202,7 +206,7 @@ def learners_take_the_settings(
     try:
         method.try_out(terms)
     except CrosswardError as error:
-        yield Finding(("method",), error.cause, error.fix)
+        yield StudyFinding(("method",), error.cause, error.fix)
 
 
 RULES: Sequence[Callable[..., Found]] = (

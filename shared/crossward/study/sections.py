@@ -34,7 +34,7 @@ from crossward.values import (
     Section,
     Text,
     Whole,
-    said,
+    refusal,
 )
 
 LONGEST = timedelta(days=3660)
@@ -53,7 +53,7 @@ def read_duration(value: Any) -> timedelta:
         parts = {} if match is None else dict(zip(_UNITS, (int(part or 0) for part in match.groups()), strict=True))
         length = timedelta(**parts)
     if not timedelta(0) < length <= LONGEST:
-        raise said(f"{value!r} is not a duration of up to ten years.", 'Write "2h", "1d12h" or ISO 8601, "PT2H".')
+        raise refusal(f"{value!r} is not a duration of up to ten years.", 'Write "2h", "1d12h" or ISO 8601, "PT2H".')
     return timedelta(seconds=int(length.total_seconds())) or timedelta(seconds=1)
 
 

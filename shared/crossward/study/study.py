@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, TypeAdapter, Valida
 from crossward.errors import InvalidMessage, StudyInvalid
 from crossward.learning.encoding import Schema
 from crossward.methods import METHODS, Method, read_method
-from crossward.methods.base import Finding, Terms
+from crossward.methods.base import StudyFinding, Terms
 from crossward.protocol.canonical import canonical, read_json, sha256
 from crossward.study.auto import asks_for_auto, auto_findings, chosen
 from crossward.study.document import MOST_CHARACTERS, Document, Dumper
@@ -25,7 +25,7 @@ from crossward.study.features import Label, StudyFeature
 from crossward.study.rules import findings, terms_of
 from crossward.study.sections import Cells, Chosen, Encoding, Epsilon, Groups, Quorum
 from crossward.study.wording import explain, instead
-from crossward.values import MOST_COLUMNS, MOST_PARTIES, AtLeastOne, Name, Section, Slug, Text, said
+from crossward.values import MOST_COLUMNS, MOST_PARTIES, AtLeastOne, Name, Section, Slug, Text, refusal
 
 Parties = Annotated[tuple[Slug, ...], Field(max_length=MOST_PARTIES)]
 
@@ -62,7 +62,7 @@ class Study(Section):
     @model_validator(mode="after")
     def _obey_the_rules(self) -> Study:
         for finding in findings({name: getattr(self, name) for name in type(self).model_fields}):
-            raise said(finding.cause, finding.fix)
+            raise refusal(finding.cause, finding.fix)
         return self
 
     @classmethod
@@ -148,7 +148,7 @@ def _without_method(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name != "method"}
 
 
-def _refuse(document: Document, found: Iterable[Finding]) -> None:
+def _refuse(document: Document, found: Iterable[StudyFinding]) -> None:
     """Raise with everything that is wrong, in the order of the file; nothing happens where nothing is."""
     for finding in found:
         document.problem(*finding)

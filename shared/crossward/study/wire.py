@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from crossward.errors import CrosswardError, InvalidMessage
 from crossward.learning.model import LinearModel
-from crossward.methods.base import Sent, SourceModel
+from crossward.methods.base import SourceModel, WireWeights
 from crossward.privacy.output import MOST_STEPS
 from crossward.privacy.release import Composing, Composition, Release
 from crossward.protocol.constants import TaskKind
@@ -93,7 +93,7 @@ def to_model(study: Study, message: ModelMessage, inputs: Sequence[ModelMessage]
     )
     level1 = None if message.level1 is None else np.array(message.level1)
     sources = _inputs_of(study, message, inputs)
-    return form.read(Sent(models, level1), read_release(message.release), terms, sources)
+    return form.read(WireWeights(models, level1), read_release(message.release), terms, sources)
 
 
 def _inputs_of(study: Study, message: ModelMessage, inputs: Sequence[ModelMessage]) -> list[SourceModel]:

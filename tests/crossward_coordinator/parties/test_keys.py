@@ -5,10 +5,10 @@ import pytest
 from crossward.errors import Forged
 from crossward.protocol import keys
 from crossward.protocol.constants import Role
+from crossward.protocol.states import KeyState
 from crossward_coordinator.database import MIGRATIONS
 from crossward_coordinator.parties import service
 from crossward_coordinator.parties.signatures import DatabaseKeys
-from crossward_coordinator.parties.tables import KeyState
 from crossward_service.db.engine import connect, write
 
 

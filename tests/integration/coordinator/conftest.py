@@ -22,6 +22,7 @@ from sqlalchemy import select, update
 from crossward.client import http as client
 from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import Unreachable
+from crossward.protocol.states import TaskState
 from crossward.study import study_for
 from crossward_coordinator import app as coordinator_app
 from crossward_coordinator.app import create_app
@@ -30,7 +31,7 @@ from crossward_coordinator.main import init
 from crossward_coordinator.parties.tables import nonces, parties
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.studies.tables import studies
-from crossward_coordinator.tasks.tables import TaskState, tasks
+from crossward_coordinator.tasks.tables import tasks
 from crossward_lab.simulate.hospitals import Federation
 from crossward_service.db.engine import connect, read, write
 from crossward_service.http.serve import address, new_server
