@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import StringConstraints, ValidationError
 from sqlalchemy import Connection, Engine
 from starlette.concurrency import run_in_threadpool
 
@@ -26,6 +26,7 @@ from crossward_service.db.engine import read, write
 from crossward_service.http import problems
 from crossward_service.http.access import Holder, Trust, require, require_party
 from crossward_service.http.app import transaction
+from crossward_service.http.views import Form
 from crossward_service.ops.crash import crash_point
 
 PartyId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
@@ -33,7 +34,7 @@ StudyId = PartyId
 After = Annotated[str, Query(max_length=64, pattern=r"^[a-z0-9-]*$")]
 
 T = TypeVar("T")
-M = TypeVar("M", bound="Form")
+M = TypeVar("M", bound=Form)
 
 
 def engine_of(request: Request) -> Engine:
@@ -124,12 +125,6 @@ def sent(read: Callable[[bytes], T]) -> Any:
         return read(body)
 
     return Depends(content)
-
-
-class Form(BaseModel):
-    """A small body of plain JSON that refuses what it does not know."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def form(model: type[M], *, empty: bytes = b"") -> Callable[[bytes], M]:

@@ -8,18 +8,20 @@ from contextlib import asynccontextmanager
 from anyio import to_thread
 from fastapi import Depends, FastAPI
 
+from crossward.errors import Conflict
 from crossward.protocol.constants import Role
 from crossward.version import __version__
 from crossward_service.db.engine import read
 from crossward_service.http.app import Check, new_app
 from crossward_service.http.edge import Limits
+from crossward_site import facts
 from crossward_site.access import steward
 from crossward_site.approvals import routes as approvals
 from crossward_site.data import routes as data
 from crossward_site.desk import routes as desk
 from crossward_site.identity import routes as identity
 from crossward_site.ledger import routes as ledger
-from crossward_site.lock import DirectoryLock
+from crossward_site.lock import take
 from crossward_site.models import routes as models
 from crossward_site.models.service import Models
 from crossward_site.policy import routes as policy
@@ -36,11 +38,11 @@ def create_app(settings: SiteSettings) -> FastAPI:
     """Open the site and wire it for the roles that its settings enable; nothing happens at import.
 
     The data directory is this process's from here until the application has ended: another that would serve it is
-    refused before it has touched the database.
+    refused before it has touched the database. So is a site that joined in a role which is not served here.
     """
-    lock = DirectoryLock.take(settings.data_dir)
+    lock = take(settings)
     try:
-        site = Site.open(settings.database_url, settings.data_dir)
+        site = _open(settings)
     except BaseException:
         lock.release()
         raise
@@ -76,3 +78,20 @@ def create_app(settings: SiteSettings) -> FastAPI:
         app.state.models = Models(site)
         app.include_router(models.router, prefix="/v1")
     return app
+
+
+def _open(settings: SiteSettings) -> Site:
+    """The site, if it may be served in these roles: what joined as a source does not work as a target."""
+    site = Site.open(settings.database_url, settings.data_dir)
+    try:
+        with read(site.engine) as connection:
+            identity = facts.IDENTITY.get(connection)
+        if identity is not None and identity.role not in settings.roles:
+            raise Conflict(
+                f"{identity.party} joined as a {identity.role}, and this is a {settings.service}.",
+                f"Run crossward {identity.role} serve, or give this {settings.service} a data directory of its own.",
+            )
+    except BaseException:
+        site.close()
+        raise
+    return site

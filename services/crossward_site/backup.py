@@ -13,6 +13,7 @@ from crossward_service.ops.backup import Kind
 from crossward_site import facts
 from crossward_site.identity import secret
 from crossward_site.identity.service import Identity
+from crossward_site.lock import held
 from crossward_site.migrations import MIGRATIONS
 from crossward_site.settings import SiteSettings
 from crossward_site.site import Site
@@ -24,7 +25,7 @@ def kind(settings: SiteSettings) -> Kind:
     def files(engine: Engine) -> Mapping[str, Path]:
         return {name: settings.data_dir / name for name in _names(engine)}
 
-    return Kind(settings.service, MIGRATIONS, files, check)
+    return Kind(settings.service, MIGRATIONS, files, check, alone=lambda: held(settings))
 
 
 def _names(engine: Engine) -> list[str]:

@@ -9,11 +9,15 @@ from contextlib import ExitStack, closing
 
 from crossward.client.http import NEVER
 from crossward.errors import CrosswardError, NotReady
-from crossward.privacy.budget import NANO
+from crossward.methods import METHODS
+from crossward.privacy.budget import Budget
+from crossward.protocol.states import PartyState
 from crossward_service.db.engine import read
 from crossward_service.ops import examination, peer
 from crossward_service.ops.findings import Findings, Notes
 from crossward_service.ops.peer import Peer
+from crossward_site import facts
+from crossward_site.coordinator import Coordinator
 from crossward_site.data.places import SqlPlace
 from crossward_site.data.service import Dataset, Vault
 from crossward_site.identity.service import Identity
@@ -21,7 +25,6 @@ from crossward_site.migrations import MIGRATIONS
 from crossward_site.policy.service import Decision, Policy
 from crossward_site.settings import SiteSettings
 from crossward_site.site import Site
-from crossward_site.tasks.coordinator import Coordinator
 
 COMPARE = "Compare the two ledgers (crossward ledger verify), and see docs/operations.md before anything is reconciled."
 
@@ -53,7 +56,7 @@ def _site(findings: Findings, settings: SiteSettings, stack: ExitStack) -> Site 
         return None
     with findings.looking_at("ledger") as note, read(site.engine) as connection:
         head = site.ledger.verify(connection).head
-        if cause := site.stopped:
+        if cause := facts.STOPPED.get(connection):
             note.fault(f"The site has stopped: {cause}", COMPARE)
         else:
             note.ok(f"{head.sequence} lines, each follows from the one before and adds up.")
@@ -123,10 +126,10 @@ def _enrolled(note: Notes, coordinator: Coordinator, identity: Identity) -> None
     standing = coordinator.standing(identity.party)
     if standing is None:
         note.fault(f"The coordinator knows no {identity.party}.", "Its operator invites this site again.")
-    elif standing.state != "active":
-        fix = COMPARE if standing.state == "stopped" else "Its operator invites this site again."
+    elif standing.state is not PartyState.ACTIVE:
+        fix = COMPARE if standing.state is PartyState.STOPPED else "Its operator invites this site again."
         note.fault(f"The coordinator has {identity.party} as {standing.state}: {standing.cause}", fix)
-    elif standing.role != identity.role:
+    elif standing.role is not identity.role:
         note.fault(f"The coordinator has {identity.party} as a {standing.role}.", "Ask its operator.")
     else:
         note.ok(f"{identity.party} is active there as a {identity.role}, with this key.")
@@ -216,7 +219,7 @@ def _policy(findings: Findings, site: Site) -> None:
         with read(site.engine) as connection:
             policy = Policy.load(connection)
         rows = [dataset.report.rows for dataset in vault.datasets()]
-        budgets = [vault.balance(data.name).opened.nano_epsilon / 10**NANO for data in vault.datasets()]
+        budgets = [vault.balance(data.name).opened.budget for data in vault.datasets()]
         if doubts := _doubts(policy, rows, budgets):
             note.warning(" ".join(doubts), "crossward site policy FILE sets it anew.")
         else:
@@ -224,7 +227,7 @@ def _policy(findings: Findings, site: Site) -> None:
             note.ok(f"Within its limits it {decides}.")
 
 
-def _doubts(policy: Policy, rows: list[int], budgets: list[float]) -> list[str]:
+def _doubts(policy: Policy, rows: list[int], budgets: list[Budget]) -> list[str]:
     doubts = []
     if policy.decide is Decision.APPROVE and policy.epsilon_per_study is None:
         doubts.append("It approves by itself and no limit per study is set: one study may take all.")
@@ -232,11 +235,14 @@ def _doubts(policy: Policy, rows: list[int], budgets: list[float]) -> list[str]:
         (policy.epsilon_per_study or 0) > (policy.epsilon_lifetime or 0)
     ):
         doubts.append("A study may take more than all studies together.")
-    if budgets and policy.epsilon_lifetime is not None and policy.epsilon_lifetime > max(budgets):
+    lifetime = None if policy.epsilon_lifetime is None else Budget.of(policy.epsilon_lifetime)
+    if budgets and lifetime is not None and lifetime.nano_epsilon > max(budget.nano_epsilon for budget in budgets):
         doubts.append("The lifetime limit is above every dataset's own budget, and so limits nothing.")
     if rows and policy.minimum_rows > max(rows):
         doubts.append("No dataset has as many rows as it demands: everything is refused.")
     for name in ("methods", "studies", "leads"):
         if getattr(policy, name) == ():
             doubts.append(f"The list of {name} is empty: everything is refused.")
+    if unknown := sorted(set(policy.methods or ()) - METHODS.keys()):
+        doubts.append(f"There is no method {_listed(unknown)}.")
     return doubts

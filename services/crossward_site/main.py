@@ -8,14 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from crossward.errors import NotReady
-from crossward_service.db.engine import connect
+from sqlalchemy.exc import SQLAlchemyError
+
+from crossward.errors import CrosswardError, NotReady
+from crossward.protocol.constants import Role
+from crossward_service.db.engine import connect, read
 from crossward_service.db.tokens import HeldToken
 from crossward_service.http import serve as server
+from crossward_site import facts
 from crossward_site.app import create_app
 from crossward_site.identity import tokens
 from crossward_site.identity.service import Identity, join
 from crossward_site.identity.tables import PersonRole
+from crossward_site.migrations import MIGRATIONS
 from crossward_site.settings import SiteSettings
 from crossward_site.site import Site
 
@@ -59,6 +64,23 @@ def join_coordinator(settings: SiteSettings, coordinator: str, code: str) -> Ide
 def serve(settings: SiteSettings) -> None:
     """Serve until stopped; refused if another process serves this data directory."""
     server.run(create_app(settings), settings)
+
+
+def enrolled_role(settings: SiteSettings) -> Role | None:
+    """The role that the site joined in, by its database; None where there is none, or none that can be read."""
+    database = settings.sqlite_file
+    if database is not None and not database.is_file():
+        return None
+    engine = connect(settings.database_url)
+    try:
+        with read(engine) as connection:
+            MIGRATIONS.check_newest(connection)
+            identity = facts.IDENTITY.get(connection)
+    except (CrosswardError, SQLAlchemyError, ValueError):  # what is wrong with it, the doctor says
+        return None
+    finally:
+        engine.dispose()
+    return None if identity is None else identity.role
 
 
 @contextmanager

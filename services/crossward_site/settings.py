@@ -19,8 +19,8 @@ class SiteSettings(ServiceSettings):
     party has one role, so a site with both enrols as either and works in that one.
 
     There is no setting for randomness: a site uses the operating system's. `work` off serves the site's API without
-    taking tasks. `poll_seconds` is how long a question for a task may wait at the coordinator, `claim_seconds` how soon
-    another worker takes over from one that died.
+    taking tasks. `poll_seconds` is how long a question for a task may wait at the coordinator, `claim_seconds` how long
+    after a crash a task that was under way stays claimed.
     """
 
     database_name: ClassVar[str] = "site.sqlite3"

@@ -64,12 +64,6 @@ class Site:
             if facts.STOPPED.get(connection) is None:
                 facts.STOPPED.put(connection, cause)
 
-    @property
-    def stopped(self) -> str:
-        """Why the site has stopped; empty while it works."""
-        with read(self.engine) as connection:
-            return facts.STOPPED.get(connection) or ""
-
     def close(self) -> None:
         """Give the database's connections back."""
         self.engine.dispose()

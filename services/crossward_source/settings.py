@@ -13,7 +13,6 @@ from crossward_site.settings import SiteSettings
 class SourceSettings(SiteSettings):
     """A site that is a source and nothing else."""
 
-    database_name: ClassVar[str] = "source.sqlite3"
     service: ClassVar[str] = "source"
     roles: ClassVar[tuple[Role, ...]] = (Role.SOURCE,)
 

@@ -13,7 +13,6 @@ from crossward_site.settings import SiteSettings
 class TargetSettings(SiteSettings):
     """A site that is a target and nothing else."""
 
-    database_name: ClassVar[str] = "target.sqlite3"
     service: ClassVar[str] = "target"
     roles: ClassVar[tuple[Role, ...]] = (Role.TARGET,)
 

@@ -92,6 +92,13 @@ def by_name(value: Any, known: Mapping[str, type[S]]) -> S:
     named = known.get(data["name"]) if isinstance(data["name"], str) else None
     if named is None:
         tags = ", ".join(f"'{name}'" for name in known)
-        context = {"discriminator": "'name'", "tag": str(data["name"]), "expected_tags": tags}
+        context = {"discriminator": "'name'", "tag": _short(data["name"]), "expected_tags": tags}
         raise PydanticKnownError("union_tag_invalid", context)
     return named.model_validate(data)
+
+
+def _short(name: Any) -> str:
+    """A name that nobody knows, as an error may quote it: short, and printable everywhere."""
+    if not isinstance(name, str):
+        return type(name).__name__
+    return name if len(name) <= 80 and name.isprintable() else ascii(name)[:80]

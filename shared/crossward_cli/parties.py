@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from crossward.protocol.constants import Role
+from crossward.protocol.states import PartyState
 from crossward_cli.connections import at_coordinator
 from crossward_cli.options import LOOPBACK_COORDINATOR, Ca, Coordinator, Json, Token
 from crossward_cli.output import print_json, say, tell
@@ -19,7 +21,7 @@ Party = Annotated[str, typer.Argument(help="The party's id, such as branch-1.")]
 @group.command("invite")
 def invite(
     party: Party,
-    role: Annotated[Literal["source", "target"], typer.Option(help="What it will be.")],
+    role: Annotated[Role, typer.Option(help="What it will be.")],
     token: Token,
     coordinator: Coordinator = LOOPBACK_COORDINATOR,
     ca: Ca = None,
@@ -48,7 +50,7 @@ def list_parties(
         return
     table = Table("party", "role", "state", "last seen", "why")
     for party in parties:
-        colour = "green" if party["state"] == "active" else "red"
+        colour = "green" if party["state"] == PartyState.ACTIVE else "red"
         state = f"[{colour}]{party['state']}[/]"
         table.add_row(party["party"], party["role"], state, last_seen(party["last_seen"]), party["cause"])
     Console().print(table)

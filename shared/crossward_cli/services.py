@@ -391,19 +391,25 @@ def _examine(name: str | None, data_dir: Path | None, coordinator: str | None) -
 
 
 def _guess(data_dir: Path | None) -> str:
-    """The service that lives in the data directory, by its database or key."""
-    homes = {name: service.settings(data_dir=data_dir) for name, service in SERVICES.items()}
-    there = [
-        name
-        for name, home in homes.items()
-        if (home.data_dir / home.database_name).exists() or (home.data_dir / f"{name}.key").exists()
-    ]
-    if len(there) != 1:
+    """The service that lives in the data directory, by what only it keeps there; of a site, the role that it joined in.
+
+    A database that is PostgreSQL's is not there, but the coordinator's key or the site's secret is.
+    """
+    from crossward_site.identity import secret
+    from crossward_site.main import enrolled_role
+
+    coordinator, site = CoordinatorCommands().settings(data_dir=data_dir), SiteCommands().settings(data_dir=data_dir)
+    coordinates = _is_there(coordinator.data_dir / coordinator.database_name, coordinator.key_path)
+    if coordinates == _is_there(site.data_dir / site.database_name, site.data_dir / secret.FILE):
         raise InvalidSetting(
-            f"Which service is meant cannot be seen from {homes['source'].data_dir}.",
+            f"Which service is meant cannot be seen from {site.data_dir}.",
             f"Say which: crossward doctor {' | '.join(SERVICES)}, and set CROSSWARD_DATA_DIR.",
         )
-    return there[0]
+    return "coordinator" if coordinates else enrolled_role(site) or "site"
+
+
+def _is_there(*paths: Path) -> bool:
+    return any(path.exists() for path in paths)
 
 
 def _show_findings(findings: list[Finding]) -> None:

@@ -21,8 +21,9 @@ data = typer.Typer(help="The site's data.", no_args_is_help=True)
 group.add_typer(data, name="data")
 Task = Annotated[str, typer.Argument(help="The task, from `crossward site approvals`.")]
 Party = Annotated[str, typer.Argument(help="The party.")]
-BUDGET_KEYS = ("epsilon", "epsilon_spent", "epsilon_left")
 Dataset = Annotated[str, typer.Argument(help="The dataset.")]
+BUDGET = ("epsilon", "epsilon_spent", "epsilon_left")
+"""What a person may spend for life, has spent, and has left."""
 
 
 @group.command("status")
@@ -42,15 +43,7 @@ def status(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None
     )
     print_table(
         ("dataset", "version", "rows", "epsilon", "spent", "left"),
-        (
-            (
-                d["name"],
-                d["version"],
-                f"{d['rows']:,}",
-                *(f"{d[k]:g}" for k in ("epsilon", "epsilon_spent", "epsilon_left")),
-            )
-            for d in state["datasets"]
-        ),
+        ((d["name"], d["version"], f"{d['rows']:,}", *(f"{d[key]:g}" for key in BUDGET)) for d in state["datasets"]),
     )
     if state["tasks"]:
         print_table(
@@ -168,6 +161,7 @@ def add_data(
 ) -> None:
     """Connect data: a CSV or Parquet file, or a SQL query. They stay where they are."""
     from crossward.privacy.budget import check_delta, check_epsilon
+    from crossward.protocol.ledger.lines import FilterKind
 
     place = _place(csv, parquet, sql, query)
     check_epsilon(epsilon)
@@ -181,7 +175,7 @@ def add_data(
             columns,
             epsilon=epsilon,
             delta=delta,
-            filter="zcdp" if zcdp else "basic",
+            filter=FilterKind.ZCDP if zcdp else FilterKind.BASIC,
             records_per_person=records_per_person,
             study=None if study is None else read_text(study),
         )
@@ -213,7 +207,7 @@ def _in_two_datasets(report: dict[str, Any]) -> str:
 def update_data(
     name: Dataset, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
 ) -> None:
-    """Register the data as they are now: persons keep their places, and what is spent stays spent."""
+    """Register the data as they are now: persons keep their seats, and what is spent stays spent."""
     with at_site(site, site_token, ca) as client:
         dataset = client.add_version(name)
     text = f"{name} is at version {dataset['version']} with {dataset['rows']} rows."
@@ -293,6 +287,7 @@ def _show_request(request: dict[str, Any]) -> None:
         "title": request["title"],
         "purpose": request["purpose"],
         "method": f"{request['method']}{why}",
+        **({"in words": request["explanation"]} if request.get("explanation") else {}),
         "lead": lead,
         "cost": f"epsilon {request['epsilon']:g}; paid already {request['epsilon_charged']:g}, before {taken:g}",
         "dataset": request["dataset"] or f"choose one: {', '.join(request['datasets']) or 'none fits'}",

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from crossward.errors import CrosswardError
+from crossward.protocol.states import StudyState, TaskState
 from crossward_cli.connections import at_coordinator
 from crossward_cli.files import read_bytes, read_study, writing
 from crossward_cli.lab import laboratory
@@ -43,6 +44,7 @@ def check(file: File, json: Json = False) -> None:
     pairs = {
         "study": f"{study.id}: {study.title}",
         "method": study.method.name if study.chosen is None else f"{study.method.name}, chosen by auto",
+        "in words": escape(f"{study.method.title}: {study.method.explanation}"),
         **_choice(study),
         "features": f"{len(study.features)}, {len(study.schema.columns)} columns once encoded",
         "sources": ", ".join(study.sources) or "none",
@@ -178,8 +180,8 @@ def show(
         ("party", "task", "state", "progress", "why"),
         ((t["party"], t["kind"], t["state"], f"{t['progress']:.0%}", t["cause"]) for t in state["tasks"]),
     )
-    for late in state["late"]:
-        say(f"waiting for {late['party']} ({late['party_state']}), last seen {last_seen(late['last_seen'])}")
+    for party in state["waiting_for"]:
+        say(f"waiting for {party['party']} ({party['party_state']}), last seen {last_seen(party['last_seen'])}")
 
 
 @group.command("public-set")
@@ -221,7 +223,7 @@ def watch(
         else:
             _show_bars(client, study)
         end = client.study(study)
-    if end["state"] != "complete":
+    if end["state"] != StudyState.COMPLETE:
         raise StudyEnded(f"The study is {end['state']}: {end['cause']}", f"crossward study show {study}")
 
 
@@ -236,7 +238,7 @@ def _show_bars(client: Client, study: str) -> None:
             for task in client.study(study)["tasks"]:
                 if task["party"] not in bars:
                     bars[task["party"]] = progress.add_task(task["party"], total=1.0, state=task["state"])
-                done = 1.0 if task["state"] == "done" else task["progress"]
+                done = 1.0 if task["state"] == TaskState.DONE else task["progress"]
                 progress.update(bars[task["party"]], completed=done, state=task["state"])
 
 

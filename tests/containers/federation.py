@@ -263,7 +263,7 @@ class Federation:
     # -- books ----------------------------------------------------------------------------------------------------
     def stored(self, service):
         """The signed releases in a site's own database, by study; the container may run, be halted or be dead."""
-        name = f"/data/{'source' if service == 'main' else 'target'}.sqlite3"
+        name = "/data/site.sqlite3"
         if self.state(service)["Running"]:
             return json.loads(self.inside(service, PYTHON, "-c", _STORED, name))
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:

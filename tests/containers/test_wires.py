@@ -24,7 +24,7 @@ def test_a_hospital_cut_off_as_it_publishes(federation):
     said = federation.until("branch-1 knows that it is cut off", lambda: trouble_inside(federation, "branch-1"))
     assert "did not answer" in said
     shown = federation.lead.study(begun.id)
-    assert "branch-1" in [late["party"] for late in shown["late"]]
+    assert "branch-1" in [late["party"] for late in shown["waiting_for"]]
     assert federation.auditor.ledger("branch-1")[-1].kind == "reserve"  # paid for, as both sides know
 
     federation.heal("branch-1")
@@ -46,7 +46,7 @@ def test_a_hospital_that_does_not_come_back_is_left_behind(federation):
     targets = ("branch-1", "branch-2")
     begun = federation.begin(targets=targets, pays={"branch-1"}, quorum={"sources": 0, "deadline": "60s"})
     federation.in_state("branch-1", begun, "settled")
-    [late] = federation.lead.study(begun.id)["late"]
+    [late] = federation.lead.study(begun.id)["waiting_for"]
     assert late["party"] == "branch-2"
     assert began - timedelta(minutes=20) < datetime.fromisoformat(late["last_seen"]) < datetime.now(UTC)
     cause = federation.ended(begun)["cause"]

@@ -22,7 +22,7 @@ from crossward.errors import (
     UnknownDataset,
 )
 from crossward.protocol.ledger.chain import first_difference, verify
-from crossward.protocol.ledger.lines import START, Head, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import START, Head, Line, LineKind, OpenBody, ReleaseBody, ReserveBody
 from crossward.protocol.ledger.rules import State, admit
 from crossward_service.db.engine import read, write
 from crossward_service.db.ledger import SqlLedger
@@ -75,8 +75,8 @@ def test_lines_form_a_chain_that_holds(engine, ledger):
         assert [spend.nano_epsilon for spend in balance.spends] == [10**8, 2 * 10**8, 10**8, 0]
         assert balance.spend.nano_epsilon == 2 * 10**8
         assert list(ledger.lines(connection, after=1, limit=2)) == lines[1:3]
-        assert ledger.find(connection, "reserve", "two") == lines[2]
-        assert ledger.find(connection, "release", "two") is None
+        assert ledger.find(connection, LineKind.RESERVE, "two") == lines[2]
+        assert ledger.find(connection, LineKind.RELEASE, "two") is None
 
 
 def test_the_same_again_is_the_same_line(engine, ledger):

@@ -1,13 +1,19 @@
-"""Tokens of a service: the first ones in files, made once and kept; further ones by whoever runs it."""
+"""Tokens of a service: the first ones in files, made once and kept; further ones by whoever runs it. The doctor."""
 
 import json
 import stat
 
 import pytest
+import typer.testing
 
 from crossward.client import Client, SiteClient
 from crossward.errors import InvalidSetting, NotReady
+from crossward.protocol.constants import Role
+from crossward_cli.main import commands
+from crossward_service.db.engine import connect, write
 from crossward_service.ops.files import secret_of, write_file
+from crossward_site import facts
+from crossward_site.settings import SiteSettings
 
 
 @pytest.mark.parametrize(
@@ -76,3 +82,40 @@ def test_machines_are_told_of_tokens(crossward, tmp_path):
     said = json.loads(crossward("target", "token", "clinic", "ward-3", "--data-dir", home, "--json"))
     assert (said["role"], said["name"]) == ("clinic", "ward-3")
     assert said["token"].startswith("cw_clinic_")
+
+
+def examined(home):
+    """What the doctor says of the settings, told nothing but a data directory."""
+    done = typer.testing.CliRunner().invoke(commands, ["doctor", "--data-dir", str(home), "--json"])
+    return json.loads(done.stdout)[0]
+
+
+def join_as(role, home):
+    """As if the site had joined."""
+    engine = connect(SiteSettings(data_dir=home).database_url)
+    with write(engine) as connection:
+        identity = facts.StoredIdentity(
+            party="p", role=role, key_file="p.key", coordinator_url="http://127.0.0.1:1", coordinator_key="k"
+        )
+        facts.IDENTITY.put(connection, identity)
+    engine.dispose()
+
+
+def test_the_doctor_sees_which_service_it_is(crossward, tmp_path):
+    crossward("coordinator", "init", "--data-dir", tmp_path / "coordinator")
+    assert examined(tmp_path / "coordinator")["observation"].startswith("A coordinator, ")
+    for role in Role:
+        home = tmp_path / role
+        crossward(role, "init", "--data-dir", home)
+        assert examined(home)["observation"].startswith("A site, ")
+        join_as(role, home)
+        assert examined(home)["observation"].startswith(f"A {role}, ")
+
+
+def test_the_doctor_asks_where_it_cannot_see_which_service_it_is(crossward, tmp_path):
+    assert "cannot be seen" in examined(tmp_path)["observation"]
+    for service in ("coordinator", "site"):
+        crossward(service, "init", "--data-dir", tmp_path)
+    said = examined(tmp_path)
+    assert (said["check"], said["verdict"]) == ("settings", "fault")
+    assert "crossward doctor coordinator | source | target | site" in said["fix"]

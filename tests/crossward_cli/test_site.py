@@ -169,6 +169,7 @@ def test_a_request_is_shown_with_what_the_answer_rests_on(crossward, monkeypatch
         "purpose": "Diabetes",
         "method": "simcomb",
         "chosen": "It fits.",
+        "explanation": "Each target releases [weights].",
         "lead": "",
         "role": "target",
         "epsilon": 0.5,
@@ -179,7 +180,13 @@ def test_a_request_is_shown_with_what_the_answer_rests_on(crossward, monkeypatch
     }
     monkeypatch.setattr(SiteClient, "approvals", lambda self: [request])
     shown = crossward("site", "approvals", *TOKEN)
-    for words in ("A title with [markup]", "epsilon 0.5", "choose one: hearts, wards", "approve t1 [--refuse]"):
+    for words in (
+        "A title with [markup]",
+        "epsilon 0.5",
+        "releases [weights]",
+        "choose one: hearts, wards",
+        "approve t1 [--refuse]",
+    ):
         assert words in shown
     assert json.loads(crossward("site", "approvals", "--json", *TOKEN)) == [request]
     monkeypatch.setattr(SiteClient, "approvals", lambda self: [])

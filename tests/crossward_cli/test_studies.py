@@ -2,6 +2,8 @@
 
 import json
 
+from crossward.client import Client
+from crossward.methods import METHODS
 from crossward.study import example
 
 
@@ -33,6 +35,13 @@ def test_a_checked_study_shows_what_auto_chose_and_why(program, tmp_path):
         assert word in shown
 
 
+def test_a_checked_study_says_in_words_what_its_method_does(crossward, tmp_path):
+    file = tmp_path / "study.yaml"
+    file.write_text(example())
+    shown = " ".join(crossward("study", "check", file).split())
+    assert f"SimComb: {METHODS['simcomb'].explanation}" in shown
+
+
 def test_an_example_is_yaml_for_people_and_json_for_machines(crossward, tmp_path):
     (tmp_path / "study.json").write_text(crossward("study", "example", "--json"))  # JSON is YAML
     digests = {json.loads(crossward("study", "check", tmp_path / "study.json", "--json"))["digest"]}
@@ -44,3 +53,12 @@ def test_an_example_is_yaml_for_people_and_json_for_machines(crossward, tmp_path
 def test_an_example_with_data_names_its_files(crossward, tmp_path):
     said = json.loads(crossward("study", "example", "--data", tmp_path / "try", "--json"))
     assert sorted(said["files"]) == sorted(path.name for path in (tmp_path / "try").iterdir())
+
+
+def test_a_study_is_shown_with_whom_it_waits_for(crossward, monkeypatch):
+    task = {"party": "main", "kind": "train-source", "state": "ready", "progress": 0.0, "cause": ""}
+    waiting = {"party": "main", "party_state": "stopped", "last_seen": "2026-03-01T09:30:00Z"}
+    state = {"id": "s1", "state": "sources", "cause": "", "chosen": None, "tasks": [task], "waiting_for": [waiting]}
+    monkeypatch.setattr(Client, "study", lambda self, study: state)
+    shown = crossward("study", "show", "s1", "--token", "cw_lead_x")
+    assert "waiting for main (stopped), last seen 2026-03-01 09:30:00" in shown

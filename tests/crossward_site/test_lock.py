@@ -15,8 +15,12 @@ import httpx
 import pytest
 
 from crossward.errors import Conflict, StorageFailed
+from crossward_service.ops.backup import backup, restore
 from crossward_site import main
-from crossward_site.lock import DirectoryLock
+from crossward_site.app import create_app
+from crossward_site.backup import kind
+from crossward_site.lock import FILE, DirectoryLock, held
+from crossward_site.settings import SiteSettings
 from crossward_target.settings import TargetSettings
 
 SERVE = [sys.executable, "-m", "crossward_cli"]
@@ -39,6 +43,71 @@ def test_a_directory_that_cannot_be_locked_is_named(tmp_path) -> None:
     (tmp_path / "home").write_text("a file")
     with pytest.raises(StorageFailed, match="home"):
         DirectoryLock.take(tmp_path / "home")
+
+
+def test_a_deleted_lock_file_gives_no_second_owner(tmp_path) -> None:
+    lock = DirectoryLock.take(tmp_path)
+    (tmp_path / FILE).unlink()
+    with pytest.raises(Conflict, match="Another process serves"):
+        DirectoryLock.take(tmp_path)
+    lock.release()
+    DirectoryLock.take(tmp_path).release()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_in_the_place_of_the_lock_file_is_not_followed(tmp_path, there) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    home.mkdir()
+    if there:
+        other.write_text("12345")
+    (home / FILE).symlink_to(other)
+    lock = DirectoryLock.take(home)
+    with pytest.raises(Conflict, match="Another process serves"):  # and not: process 12345
+        DirectoryLock.take(home)
+    lock.release()
+    assert other.exists() is there
+    assert not there or other.read_text() == "12345"
+
+
+def test_a_pipe_in_the_place_of_the_lock_file_keeps_nobody_waiting(tmp_path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    lock = DirectoryLock.take(tmp_path)
+    with pytest.raises(Conflict):
+        DirectoryLock.take(tmp_path)
+    lock.release()
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_two_data_directories_with_one_database_have_one_owner(tmp_path, beside) -> None:
+    """A folder that was copied, with settings that still name the old database."""
+    folder = tmp_path / ("one" if beside else "databases")
+    folder.mkdir()
+    first, second = (
+        SiteSettings(data_dir=tmp_path / name, database_url=f"sqlite:///{folder}/site.sqlite3")
+        for name in ("one", "two")
+    )
+    with held(first):
+        with pytest.raises(Conflict) as refusal:
+            create_app(second)
+        assert str(folder) in refusal.value.cause
+        assert not (folder / "site.sqlite3").exists()
+    with held(second), pytest.raises(Conflict):
+        create_app(first)
+    with held(first):  # what was refused holds nothing
+        pass
+
+
+def test_nothing_is_restored_where_a_site_is_served(tmp_path) -> None:
+    settings = TargetSettings(data_dir=tmp_path / "home")
+    main.init(settings)
+    backup(kind(settings), settings, tmp_path / "backup.tar.gz")
+    other = TargetSettings(data_dir=tmp_path / "other")
+    with held(other):
+        with pytest.raises(Conflict, match="Another process"):
+            restore(kind(other), other, tmp_path / "backup.tar.gz")
+        assert [path.name for path in other.data_dir.iterdir()] == [FILE]
+    restore(kind(other), other, tmp_path / "backup.tar.gz")
+    assert sorted(path.name for path in other.data_dir.iterdir()) == ["site.secret", "site.sqlite3"]
 
 
 @pytest.fixture
@@ -108,6 +177,5 @@ def test_the_other_role_on_the_same_directory_is_refused_too(serve) -> None:
         address(first)
         with serve("target") as second:
             refused(second, serve.home)
-        assert not (serve.home / TargetSettings.database_name).exists()  # nothing was made
         first.kill()
         first.communicate()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from crossward.client.http import HttpClient
-from crossward.errors import InvalidSetting, RemoteProblem
+from crossward.errors import Conflict, InvalidSetting, RemoteProblem
 from crossward.protocol import keys
 from crossward.protocol.constants import Role
+from crossward.protocol.ledger.lines import FilterKind, OpenBody
+from crossward_service.db.engine import read, write
 from crossward_site import main
 from crossward_site.app import create_app
 from crossward_site.settings import SiteSettings
+from crossward_site.site import Site
 from crossward_source.settings import SourceSettings
 from crossward_target.settings import TargetSettings
 
@@ -54,6 +57,46 @@ def test_a_site_with_both_roles_enrols_as_either(tmp_path, coordinator, role) ->
 def test_a_code_of_another_role_is_refused(tmp_path, coordinator) -> None:
     with pytest.raises(InvalidSetting, match="enrols a target, and this is a source"):
         main.join_coordinator(SourceSettings(data_dir=tmp_path), "http://127.0.0.1:1", "code")
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_what_joined_in_one_role_is_not_served_in_the_other(tmp_path, coordinator, role) -> None:
+    coordinator["role"] = role
+    main.join_coordinator(SiteSettings(data_dir=tmp_path), "http://127.0.0.1:1", "code")
+    right, wrong = (SourceSettings, TargetSettings) if role is Role.SOURCE else (TargetSettings, SourceSettings)
+    with pytest.raises(Conflict, match=f"here joined as a {role}, and this is a {wrong.service}") as refusal:
+        create_app(wrong(data_dir=tmp_path))
+    assert f"crossward {role} serve" in refusal.value.fix
+    assert routes(right(data_dir=tmp_path))  # what was refused holds no lock
+
+
+def test_the_role_can_be_seen_without_making_anything(tmp_path, coordinator) -> None:
+    settings = SiteSettings(data_dir=tmp_path / "site")
+    assert main.enrolled_role(settings) is None
+    assert not settings.data_dir.exists()
+    main.init(settings)
+    assert main.enrolled_role(settings) is None
+    main.join_coordinator(settings, "http://127.0.0.1:1", "code")
+    assert main.enrolled_role(settings) is Role.TARGET
+    assert settings.sqlite_file is not None
+    settings.sqlite_file.write_bytes(b"no database at all" * 100)
+    assert main.enrolled_role(settings) is None
+
+
+@pytest.mark.parametrize("other", [SiteSettings, TargetSettings])
+def test_a_change_of_role_opens_no_second_ledger(tmp_path, other) -> None:
+    """The same people have one budget, whatever their hospital is called."""
+    assert main.init(SourceSettings(data_dir=tmp_path))
+    source = Site.open(SourceSettings(data_dir=tmp_path).database_url, tmp_path)
+    with write(source.engine) as connection:
+        source.append(connection, OpenBody("people", 20, FilterKind.BASIC, 10**9))
+    source.close()
+    assert main.init(other(data_dir=tmp_path)) is None  # it has its first token already
+    assert [path.name for path in tmp_path.glob("*.sqlite3")] == ["site.sqlite3"]
+    again = Site.open(other(data_dir=tmp_path).database_url, tmp_path)
+    with read(again.engine) as connection:
+        assert again.ledger.datasets(connection) == ["people"]
+    again.close()
 
 
 @pytest.mark.parametrize("answer", [{"role": "king"}, {"coordinator": None}])

@@ -19,7 +19,7 @@ COMMON = frozenset(item.name for item in fields(Release))
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     NoneType: st.none(),
     bool: st.booleans(),
-    int: st.integers(),
+    int: st.integers(min_value=2),
     float: st.floats(allow_nan=False, allow_infinity=False),
     str: st.text(max_size=8),
 }

@@ -43,13 +43,17 @@ def settings_of(role, home, **given):
     return kind(data_dir=home, port=0, **given)
 
 
+def database_of(role, home):
+    return home / settings_of(role, home).database_name
+
+
 def in_place(frozen, role, home):
     """The files as that version left them, to be brought up by this one when it starts."""
     home.mkdir(mode=0o700)
     with tarfile.open(frozen / f"{role}.tar.gz") as tar:
         tar.extractall(home, filter="data")
     (home / "manifest.json").unlink()
-    (home / "database.sqlite3").rename(home / f"{role}.sqlite3")
+    (home / "database.sqlite3").rename(database_of(role, home))
 
 
 def restored(frozen, role, home):
@@ -60,7 +64,7 @@ def restored(frozen, role, home):
 
 def point_at(home, role, url):
     """The coordinator has another port now; nothing else about a site changes."""
-    with closing(sqlite3.connect(home / f"{role}.sqlite3")) as database, database:
+    with closing(sqlite3.connect(database_of(role, home))) as database, database:
         [known] = database.execute("SELECT value FROM facts WHERE name = 'identity'").fetchone()
         moved = json.dumps(json.loads(known) | {"coordinator_url": url})
         database.execute("UPDATE facts SET value = ? WHERE name = 'identity'", (moved,))
@@ -164,11 +168,11 @@ def test_an_earlier_version_goes_on(frozen, way, tmp_path, start):
 def test_a_database_of_a_later_version_is_refused_and_left_alone(role, service, tmp_path):
     home = tmp_path / role
     in_place(VERSIONS[-1], role, home)
-    with closing(sqlite3.connect(home / f"{role}.sqlite3")) as database, database:
+    with closing(sqlite3.connect(database_of(role, home))) as database, database:
         database.execute("UPDATE alembic_version SET version_num = 'later0099'")
-    before = (home / f"{role}.sqlite3").read_bytes()
+    before = database_of(role, home).read_bytes()
     settings = settings_of(role, home)
     for start in (service.init, service.serve):
         with pytest.raises(NotReady, match=r"later0099.* a later version made it"):
             start(settings)
-    assert (home / f"{role}.sqlite3").read_bytes() == before
+    assert database_of(role, home).read_bytes() == before

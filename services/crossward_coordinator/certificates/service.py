@@ -40,6 +40,7 @@ def issue(connection: Connection, own: Identity, stored: StoredStudy, now: float
         title=study.title,
         purpose=study.purpose,
         method=study.method.name,
+        proofs=study.method.proofs,
         outcome=stored.state,
         cause=stored.cause,
         started=moment(stored.started),
@@ -85,8 +86,8 @@ def _charged(connection: Connection, stored: StoredStudy, task: StoredTask) -> C
     line = charge(connection, task)
     if line is None or not isinstance(line.body, ReserveBody) or line.body.study_hash != stored.digest:
         return None
-    body = line.body
-    return CertifiedCharge(line=line.sequence, epsilon=body.nano_epsilon / 1e9, delta=body.atto_delta / 1e18)
+    cost = line.body.cost
+    return CertifiedCharge(line=line.sequence, epsilon=cost.epsilon, delta=cost.delta)
 
 
 def _release(connection: Connection, document: str) -> CertifiedRelease:

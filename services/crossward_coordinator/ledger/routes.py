@@ -12,7 +12,6 @@ from crossward.errors import ChainBroken
 from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.ledger.lines import Line
 from crossward_coordinator.access import (
-    Form,
     FromParty,
     Own,
     PartyId,
@@ -29,6 +28,7 @@ from crossward_coordinator.ledger.service import Stopped, mirror
 from crossward_coordinator.ledger.views import LinesView, VerifiedView
 from crossward_coordinator.openapi import answers, sends_form
 from crossward_coordinator.parties import service as parties
+from crossward_service.http.views import Form
 
 router = APIRouter(prefix="/v1/ledger", tags=["ledger"])
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from crossward.errors import ChainBroken, CrosswardError, LedgerRefused
 from crossward.protocol.constants import LINES
 from crossward.protocol.envelopes import SignedReceipt
-from crossward.protocol.ledger.lines import Head, Line
+from crossward.protocol.ledger.lines import Head, Line, LineKind
 from crossward.protocol.messages import Receipt
 from crossward.protocol.states import PartyState, TaskState
 from crossward.protocol.times import moment
@@ -36,7 +36,7 @@ def mirror(party: str) -> SqlLedger:
 
 def charge(connection: Connection, task: StoredTask) -> Line | None:
     """The line that pays for a task, if the mirror has it. A site shows it there before it reads a record."""
-    return mirror(task.party).find(connection, "reserve", task.id)
+    return mirror(task.party).find(connection, LineKind.RESERVE, task.id)
 
 
 def count_verified(connection: Connection) -> tuple[int, int]:

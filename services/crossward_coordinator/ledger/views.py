@@ -5,25 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from pydantic import BaseModel
-
 from crossward.errors import ChainBroken
 from crossward.protocol.ledger.lines import Head, Line
+from crossward_service.http.views import HeadView, View
 
 
-class HeadView(BaseModel):
-    """Where a ledger ends."""
-
-    sequence: int
-    hash: str
-
-    @classmethod
-    def of(cls, head: Head) -> Self:
-        """A ledger's last line."""
-        return cls(sequence=head.sequence, hash=head.hash)
-
-
-class LinesView(BaseModel):
+class LinesView(View):
     """Lines of a mirrored ledger, as they are hashed; `next` is the `after` of the next page."""
 
     party: str
@@ -42,7 +29,7 @@ class LinesView(BaseModel):
         )
 
 
-class VerifiedView(BaseModel):
+class VerifiedView(View):
     """Whether a mirror holds; if not, its first line that is wrong, and why."""
 
     party: str

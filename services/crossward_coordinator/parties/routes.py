@@ -11,7 +11,6 @@ from pydantic import Field, StringConstraints, WithJsonSchema
 from crossward.protocol.constants import Role
 from crossward_coordinator.access import (
     After,
-    Form,
     FromParty,
     Operator,
     Own,
@@ -28,6 +27,7 @@ from crossward_coordinator.openapi import sends_form
 from crossward_coordinator.parties import service
 from crossward_coordinator.parties.views import CoordinatorView, EnrolledView, InviteView, PartyPage, PartyView
 from crossward_coordinator.studies.advance import withdraw
+from crossward_service.http.views import Form
 
 router = APIRouter(prefix="/v1", tags=["parties"])
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel
-
 from crossward.protocol.constants import COORDINATOR, Role
 from crossward.protocol.states import KeyState, PartyState
 from crossward.protocol.times import Time, moment, moment_or_none
@@ -13,9 +11,10 @@ from crossward.version import __version__
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.parties.service import Enrolment, Invite
 from crossward_coordinator.parties.tables import Party, StoredKey
+from crossward_service.http.views import View
 
 
-class CoordinatorView(BaseModel):
+class CoordinatorView(View):
     """Who this coordinator is."""
 
     name: str
@@ -32,7 +31,7 @@ class CoordinatorView(BaseModel):
         )
 
 
-class InviteView(BaseModel):
+class InviteView(View):
     """A one-time code, shown once."""
 
     party: str
@@ -46,7 +45,7 @@ class InviteView(BaseModel):
         return cls(party=invite.party, role=invite.role, code=invite.code, expires=moment(invite.expires))
 
 
-class EnrolledView(BaseModel):
+class EnrolledView(View):
     """A party's key is known here; `coordinator` is the key to check receipts with."""
 
     party: str
@@ -61,7 +60,7 @@ class EnrolledView(BaseModel):
         return cls(party=enrolment.party, role=enrolment.role, key_id=enrolment.key_id, coordinator=coordinator)
 
 
-class KeyView(BaseModel):
+class KeyView(View):
     """A public key of a party: active, rotated or revoked. What was accepted before `revoked` still counts."""
 
     key_id: str
@@ -82,7 +81,7 @@ class KeyView(BaseModel):
         )
 
 
-class PartyView(BaseModel):
+class PartyView(View):
     """A party: active, stopped with a cause, or revoked."""
 
     party: str
@@ -107,7 +106,7 @@ class PartyView(BaseModel):
         )
 
 
-class PartyPage(BaseModel):
+class PartyPage(View):
     """Some parties; `next` is the `after` of the next page."""
 
     items: list[PartyView]

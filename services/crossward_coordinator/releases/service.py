@@ -9,6 +9,7 @@ from crossward.protocol.constants import TaskKind
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.states import TaskState
 from crossward.study import Study
+from crossward.study.work import input_kind
 from crossward_coordinator.releases.tables import StoredResult, results
 from crossward_coordinator.tasks.tables import StoredTask, tasks
 
@@ -72,10 +73,9 @@ def input_digests(connection: Connection, study: Study, kind: TaskKind) -> list[
 
 def _inputs(connection: Connection, study: Study, kind: TaskKind, column: Column[str]) -> list[str]:
     """Releases of tasks that are done, in the order of the parties' names; late ones are not among them."""
-    if kind is TaskKind.TRAIN_SOURCE or not study.method.has_sources:
+    learned_from = input_kind(study, kind)
+    if learned_from is None:
         return []
-    aggregated = kind is TaskKind.TRAIN_TARGET and study.method.aggregates
-    learned_from = TaskKind.AGGREGATE if aggregated else TaskKind.TRAIN_SOURCE
     query = (
         select(column)
         .join(tasks, tasks.c.id == results.c.task)

@@ -19,7 +19,6 @@ from crossward.study import Study
 from crossward_coordinator.access import (
     After,
     Body,
-    Form,
     Lead,
     Own,
     Person,
@@ -46,6 +45,7 @@ from crossward_coordinator.studies.views import (
     StudyView,
 )
 from crossward_service.db.engine import read
+from crossward_service.http.views import Form
 
 router = APIRouter(prefix="/v1/studies", tags=["studies"])
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import BaseModel
-
 from crossward.protocol.constants import TaskKind
 from crossward.protocol.states import PartyState, StudyState, TaskState
 from crossward.protocol.times import Time, moment, moment_or_none
@@ -16,9 +14,10 @@ from crossward_coordinator.studies.public_sets import PublicSet
 from crossward_coordinator.studies.service import Overview
 from crossward_coordinator.studies.tables import EventKind, StoredStudy
 from crossward_coordinator.tasks.tables import StoredTask
+from crossward_service.http.views import View
 
 
-class TaskView(BaseModel):
+class TaskView(View):
     """A task as its study's lead sees it."""
 
     id: str
@@ -49,7 +48,7 @@ class TaskView(BaseModel):
         )
 
 
-class LateView(BaseModel):
+class AwaitedView(View):
     """Whom the study waits for, and since when that party was silent. `party_state` of the coordinator itself is ""."""
 
     party: str
@@ -72,7 +71,7 @@ class LateView(BaseModel):
         )
 
 
-class StudySummary(BaseModel):
+class StudySummary(View):
     """A study in a list."""
 
     id: str
@@ -118,7 +117,7 @@ class StudyView(StudySummary):
     public_set: str | None
     chosen: str | None
     tasks: list[TaskView]
-    late: list[LateView]
+    waiting_for: list[AwaitedView]
     events: int
 
     @classmethod
@@ -133,19 +132,19 @@ class StudyView(StudySummary):
             public_set=overview.public_set,
             chosen=None if study.chosen is None else study.chosen.why,
             tasks=[TaskView.of(task, overview.releases.get(task.id)) for task in overview.tasks],
-            late=[LateView.of(task, overview.parties.get(task.party)) for task in overview.waiting],
+            waiting_for=[AwaitedView.of(task, overview.parties.get(task.party)) for task in overview.waiting],
             events=overview.stored.events,
         )
 
 
-class StudyPage(BaseModel):
+class StudyPage(View):
     """Some studies; `next` is the `after` of the next page."""
 
     items: list[StudySummary]
     next: str | None
 
 
-class CheckedView(BaseModel):
+class CheckedView(View):
     """A study file without problems."""
 
     id: str
@@ -166,7 +165,7 @@ class CheckedView(BaseModel):
         )
 
 
-class PublicSetView(BaseModel):
+class PublicSetView(View):
     """A public set that fits its study."""
 
     digest: str
@@ -178,7 +177,7 @@ class PublicSetView(BaseModel):
         return cls(digest=public_set.digest, records=public_set.records)
 
 
-class EventView(BaseModel):
+class EventView(View):
     """Something that happened in a study; the party is "" where it concerns all."""
 
     number: int

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from crossward.errors import AlreadyReleased, InvalidMessage, NotReserved, TaskEnded
 from crossward.protocol.descriptions import read_release
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
-from crossward.protocol.ledger.lines import Line, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import Line, LineKind, ReleaseBody, ReserveBody
 from crossward.protocol.messages import ModelMessage
 from crossward.protocol.states import TaskState
 from crossward.protocol.tasks import ResultMessage
@@ -130,7 +130,7 @@ def _verified(connection: Connection, study: Study, task: StoredTask, opened: Op
 
 def _check_paid(connection: Connection, study: Study, task: StoredTask, content: ModelMessage) -> None:
     """The ledger must hold this task's charge, for this study, on the cells it read, and name these very bytes."""
-    reserved, released = ledger.charge(connection, task), mirror(task.party).find(connection, "release", task.id)
+    reserved, released = ledger.charge(connection, task), mirror(task.party).find(connection, LineKind.RELEASE, task.id)
     if reserved is None or not isinstance(reserved.body, ReserveBody):
         raise NotReserved(f"The ledger has no reservation for task {task.id}.", "Send all lines not yet confirmed.")
     body, cost = reserved.body, read_release(content.release).cost

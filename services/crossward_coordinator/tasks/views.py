@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel
-
 from crossward.protocol.states import TaskState
 from crossward_coordinator.tasks.service import Pulse
+from crossward_service.http.views import View
 
 
-class PulseView(BaseModel):
+class PulseView(View):
     """The answer to a heartbeat. `cancelled`: stop, nobody waits for this any more."""
 
     task: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from crossward.protocol.messages import TaskId
 from crossward.values import Note, Slug
+from crossward_service.http.views import Form
 from crossward_site.access import OpenSite, SiteRunner
 from crossward_site.approvals import service
 from crossward_site.approvals.views import ApprovalsView
@@ -17,10 +18,8 @@ from crossward_site.tasks.views import TaskView
 router = APIRouter(tags=["approvals"])
 
 
-class Answer(BaseModel):
+class Answer(Form):
     """The steward's answer. `dataset`: which to use, where several fit. `words` go with a refusal: they are public."""
-
-    model_config = ConfigDict(extra="forbid")
 
     approve: bool
     dataset: Slug | None = None

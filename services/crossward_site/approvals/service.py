@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from crossward.errors import Conflict, CrosswardError, InvalidSetting
 from crossward.privacy.budget import Cost
 from crossward.protocol.constants import DeclineReason
-from crossward.protocol.ledger.lines import ReserveBody
+from crossward.protocol.ledger.lines import LineKind, ReserveBody
 from crossward.protocol.times import moment
 from crossward_service.db.engine import read, write
 from crossward_site.approvals.views import ApprovalView, CostView
@@ -43,6 +43,7 @@ def _question(site: Site, task: Task, cause: str) -> ApprovalView:
         title=study.title,
         purpose=study.purpose,
         method=study.method.name,
+        explanation=study.method.explanation,
         chosen=None if study.chosen is None else study.chosen.why,
         lead=task.message.lead,
         role=task.role,
@@ -58,7 +59,7 @@ def _question(site: Site, task: Task, cause: str) -> ApprovalView:
 
 def _paid(site: Site, connection: Connection, task: Task) -> Cost | None:
     """What the task was charged already; None if nothing. A task is charged once, so to approve it costs no more."""
-    line = site.ledger.find(connection, "reserve", task.id)
+    line = site.ledger.find(connection, LineKind.RESERVE, task.id)
     return line.body.cost if line is not None and isinstance(line.body, ReserveBody) else None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from crossward.protocol.constants import Role
 from crossward.protocol.times import Time
+from crossward_service.http.views import View
 from crossward_site.tasks.tables import TaskState
-from crossward_site.views import View
 
 
 class CostView(View):
@@ -32,6 +32,7 @@ class ApprovalView(View):
     title: str
     purpose: str
     method: str
+    explanation: str
     chosen: str | None
     lead: str
     role: Role

@@ -13,10 +13,10 @@ from crossward.learning.encoding.tables import Column
 from crossward.learning.encoding.values import is_missing, spot_of
 from crossward.privacy.noise import Array
 from crossward.study import Study
+from crossward_service.http.views import View
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.persons import Persons
 from crossward_site.data.places import Raw
-from crossward_site.views import View
 
 
 class FeatureFit(View):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from crossward.privacy.budget import Budget
 from crossward.protocol.ledger.lines import FilterKind
 from crossward.study import Study
 from crossward.values import NotNegative, Positive, Slug
 from crossward_service.db.engine import read
+from crossward_service.http.views import Form
 from crossward_site.access import OpenSite, SiteRunner
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import Place
@@ -26,23 +27,19 @@ router = APIRouter(tags=["datasets"])
 StudyText = Annotated[str, Field(max_length=1_000_000)]
 
 
-class NewVersion(BaseModel):
+class NewVersion(Form):
     """Where the data are now, and how they read; what is left out stays as it was."""
-
-    model_config = ConfigDict(extra="forbid")
 
     place: Place | None = None
     mapping: DataMap | None = None
     study: StudyText | None = None
 
 
-class NewDataset(BaseModel):
+class NewDataset(Form):
     """A dataset to open: where it lies, how it reads, and the budget it has for good.
 
     `study`: a study file in YAML that the data are checked against.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Slug
     place: Place

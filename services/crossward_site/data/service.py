@@ -26,7 +26,7 @@ from crossward.privacy.budget import Budget
 from crossward.privacy.noise import Array
 from crossward.protocol.canonical import canonical
 from crossward.protocol.constants import CELLS, Role
-from crossward.protocol.ledger.lines import FilterKind, OpenBody
+from crossward.protocol.ledger.lines import FilterKind, LineKind, OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study, work
 from crossward_service.db.engine import read, write
@@ -109,7 +109,7 @@ class Vault:
         with write(self._site.engine) as connection:
             if connection.execute(select(datasets.c.name).where(datasets.c.name == name)).first() is not None:
                 raise AlreadyOpen(f"There is a dataset {name}.", "Register a new version, or choose another name.")
-            if self._site.ledger.find(connection, "open", name) is not None:
+            if self._site.ledger.find(connection, LineKind.OPEN, name) is not None:
                 raise AlreadyOpen(
                     f"{name} was opened before, and this database has forgotten who sat in which cell.",
                     "Restore a later backup, or choose another name.",
@@ -303,7 +303,7 @@ def _seated(
     X: Array, y: Array, record_at: NDArray[np.intp], cell_at: NDArray[np.intp], cells: Mapping[str, Sequence[int]]
 ) -> Rows:
     """The rows of the given levels, in the order of their seats."""
-    level_of = np.full(CELLS, "", dtype="U16")
+    level_of = np.full(CELLS, "", dtype=f"U{max(map(len, cells), default=1)}")  # numpy cuts longer texts
     for level, numbers in cells.items():
         level_of[list(numbers)] = level
     chosen = np.flatnonzero(level_of[cell_at] != "")

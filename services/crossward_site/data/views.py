@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
+from crossward.privacy.budget import Cost
 from crossward.protocol.ledger.lines import FilterKind
 from crossward.protocol.ledger.rules import Balance
+from crossward_service.http.views import View
 from crossward_site.data.report import ReportView
 from crossward_site.data.service import Dataset
-from crossward_site.views import View
 
 
 class PlaceView(View):
@@ -45,7 +46,9 @@ class DatasetView(View):
     @classmethod
     def of(cls, dataset: Dataset, balance: Balance, **more: Any) -> Self:
         """A dataset with what its ledger says."""
-        spend, opened = balance.spend, balance.opened
+        opened = balance.opened
+        budget = Cost(opened.nano_epsilon, opened.atto_delta)
+        spent = Cost(balance.spend.nano_epsilon, balance.spend.atto_delta)
         return cls(
             name=dataset.name,
             version=dataset.version,
@@ -54,12 +57,15 @@ class DatasetView(View):
             persons=dataset.report.persons,
             records_per_person=dataset.records_per_person,
             filter=opened.filter,
-            epsilon=opened.budget.nano_epsilon / 1e9,
-            delta=opened.budget.atto_delta / 1e18,
-            epsilon_spent=spend.nano_epsilon / 1e9,
-            delta_spent=spend.atto_delta / 1e18,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            epsilon_spent=spent.epsilon,
+            delta_spent=spent.delta,
             epsilon_left=balance.left(range(opened.cells)),
-            cells=[CellView(epsilon_spent=cell.nano_epsilon / 1e9, releases=cell.releases) for cell in balance.spends],
+            cells=[
+                CellView(epsilon_spent=Cost(cell.nano_epsilon).epsilon, releases=cell.releases)
+                for cell in balance.spends
+            ],
             **more,
         )
 

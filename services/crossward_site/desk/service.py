@@ -5,6 +5,7 @@ from __future__ import annotations
 from crossward.protocol.times import moment
 from crossward.version import __version__
 from crossward_service.db.engine import read
+from crossward_service.http.views import HeadView
 from crossward_site import facts
 from crossward_site.data.service import load_balance, load_datasets
 from crossward_site.data.views import DatasetView
@@ -16,7 +17,6 @@ from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
 from crossward_site.tasks.outbox import unsettled
 from crossward_site.tasks.views import TaskView
-from crossward_site.views import HeadView
 
 
 def status(site: Site, trouble: str = "") -> StatusView:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from crossward.protocol.times import Time
+from crossward_service.http.views import HeadView, View
 from crossward_site.data.views import DatasetView
 from crossward_site.identity.views import IdentityView
 from crossward_site.tasks.views import TaskView
-from crossward_site.views import HeadView, View
 
 
 class Health(StrEnum):

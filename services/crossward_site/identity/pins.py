@@ -20,10 +20,10 @@ from crossward.protocol.constants import COORDINATOR
 from crossward.protocol.envelopes import SignedRelease
 from crossward.study.wire import KeyOf
 from crossward_service.db.engine import read, write
+from crossward_site.coordinator import Coordinator
 from crossward_site.identity.tables import PinOrigin, pins
 from crossward_site.policy.service import Policy
 from crossward_site.site import Site
-from crossward_site.tasks.coordinator import Coordinator
 
 
 @dataclass(frozen=True, slots=True)

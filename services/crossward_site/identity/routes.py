@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection
 
 from crossward.protocol.keys import public_text
 from crossward.protocol.times import moment
 from crossward.values import Slug
 from crossward_service.db.engine import read, write
+from crossward_service.http.views import Form
 from crossward_site.access import OpenSite, Settings, SiteRunner
 from crossward_site.identity import pins, service
 from crossward_site.identity.service import Identity
@@ -23,19 +24,15 @@ router = APIRouter(tags=["identity"])
 KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 
 
-class Invitation(BaseModel):
+class Invitation(Form):
     """Where the coordinator is, and the one-time code its operator gave."""
-
-    model_config = ConfigDict(extra="forbid")
 
     coordinator: Annotated[str, Field(max_length=1000)]
     code: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class PartyKey(BaseModel):
+class PartyKey(Form):
     """A party's public key, learned from the party itself."""
-
-    model_config = ConfigDict(extra="forbid")
 
     party: Slug
     public_key: Annotated[str, Field(max_length=100)]

@@ -7,9 +7,9 @@ from typing import Self
 from crossward.protocol.constants import Role
 from crossward.protocol.keys import public_text
 from crossward.protocol.times import Time
+from crossward_service.http.views import View
 from crossward_site.identity.service import Identity
 from crossward_site.identity.tables import PinOrigin
-from crossward_site.views import View
 
 
 class IdentityView(View):

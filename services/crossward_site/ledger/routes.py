@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from crossward_service.db.engine import read
+from crossward_service.http.views import HeadView
 from crossward_site.access import OpenSite, SiteRunner
 from crossward_site.ledger import service
 from crossward_site.ledger.views import AgreedView, LedgerView, SoundnessView
-from crossward_site.views import HeadView
 
 router = APIRouter(tags=["ledger"])
 

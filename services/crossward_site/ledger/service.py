@@ -16,11 +16,11 @@ from crossward.protocol.constants import LINES
 from crossward.protocol.ledger.lines import START, Head, Line
 from crossward.protocol.messages import Receipt
 from crossward_service.db.engine import read, write
+from crossward_service.http.views import HeadView
 from crossward_site import facts
+from crossward_site.coordinator import Coordinator
 from crossward_site.ledger.views import SoundnessView
 from crossward_site.site import Site
-from crossward_site.tasks.coordinator import Coordinator
-from crossward_site.views import HeadView
 
 LINES_PER_MESSAGE = 1000
 
@@ -64,7 +64,7 @@ def _send(site: Site, coordinator: Coordinator, lines: Sequence[Line]) -> Head:
 def _doubt(receipt: Receipt, lines: Sequence[Line]) -> str:
     """Why a receipt does not say that the mirror has these lines; empty if it does, once its head is one of ours.
 
-    A later head of ours is one that another worker of this site has sent meanwhile.
+    A later head of ours is one that another thread of this site has sent meanwhile.
     """
     if receipt.task != LINES or receipt.release is not None:
         return f"the coordinator signed a receipt for {receipt.task} where one for ledger lines was due."

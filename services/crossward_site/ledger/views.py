@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from crossward_site.views import HeadView, View
+from crossward_service.http.views import HeadView, View
 
 
 class LedgerView(View):

@@ -25,6 +25,7 @@ from crossward.protocol.constants import PAID_AUC, Role
 from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
 from crossward.study import work
 from crossward_service.db.engine import read, write
+from crossward_site.coordinator import Coordinator
 from crossward_site.data.service import Vault
 from crossward_site.ledger.service import sync
 from crossward_site.models.evaluation import dataset_of, holdout
@@ -33,7 +34,6 @@ from crossward_site.models.tables import aucs
 from crossward_site.models.views import PaidAuc
 from crossward_site.policy.service import Decision, charge, digest_of
 from crossward_site.site import Site
-from crossward_site.tasks.coordinator import Coordinator
 
 
 def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: float) -> PaidAuc:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from crossward.values import Positive, Slug
+from crossward_service.http.views import Form
 from crossward_site.access import KnownModels, OpenSite, SiteRunner, anyone, steward
 from crossward_site.models import paid_auc
 from crossward_site.models.evaluation import evaluate
@@ -22,10 +23,10 @@ Record = dict[Annotated[str, Field(max_length=200)], Value]
 MOST_RECORDS = 10_000
 
 
-class Question(BaseModel):
+class Question(Form):
     """Records in the study's units and words: `record` for one, `records` for a batch."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     study: Slug
     record: Record | None = None
@@ -38,10 +39,8 @@ class Question(BaseModel):
         return self
 
 
-class Price(BaseModel):
+class Price(Form):
     """What the AUC may cost each person of the holdout."""
-
-    model_config = ConfigDict(extra="forbid")
 
     epsilon: Positive
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import AliasChoices, Field, JsonValue
 
 from crossward.protocol.times import Time
+from crossward_service.http.views import View
 from crossward_site.tasks.tables import TaskState
-from crossward_site.views import View
 
 
 class Contribution(View):

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from crossward.privacy.budget import Budget, Cost
 from crossward.privacy.release import Release
 from crossward.protocol.canonical import canonical, sha256
-from crossward.protocol.ledger.lines import ReserveBody
+from crossward.protocol.ledger.lines import LineKind, ReserveBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study
 from crossward.values import Count, Name, NotNegative, Section
@@ -133,7 +133,7 @@ def judge_charge(
     site: Site, connection: Connection, study: Study, lead: str, body: ReserveBody, rows: int | None
 ) -> Verdict:
     """The policy's word on a charge, by what the ledger says in this transaction."""
-    paid = site.ledger.find(connection, "reserve", body.task) is not None  # then it costs nothing more
+    paid = site.ledger.find(connection, LineKind.RESERVE, body.task) is not None  # then it costs nothing more
     request = Request(
         study=study,
         cost=Cost(0) if paid else body.cost,

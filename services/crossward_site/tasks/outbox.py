@@ -19,12 +19,12 @@ from crossward.protocol.tasks import ResultMessage
 from crossward.study.work import TrainedModel
 from crossward_service.db.engine import read, write
 from crossward_service.ops.crash import crash_point
+from crossward_site.coordinator import Coordinator
 from crossward_site.identity.service import Identity
 from crossward_site.ledger.service import confirm, unconfirmed
 from crossward_site.models import service as models
 from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
-from crossward_site.tasks.coordinator import Coordinator
 from crossward_site.tasks.service import Task
 from crossward_site.tasks.tables import TaskState, outbox
 from crossward_site.tasks.training import Announcement

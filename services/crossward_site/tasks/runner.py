@@ -27,11 +27,11 @@ from crossward.errors import (
 )
 from crossward_service.db.engine import read, write
 from crossward_service.ops.crash import crash_point
+from crossward_site.coordinator import Coordinator
 from crossward_site.identity.service import Identity, Link
 from crossward_site.ledger.service import confirmed, sync
 from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
-from crossward_site.tasks.coordinator import Coordinator
 from crossward_site.tasks.steps import UNWANTED, advance, beat_of
 from crossward_site.tasks.tables import TaskState
 
@@ -58,7 +58,10 @@ class Pace:
 
 
 class Runner:
-    """One worker of a site. Several, in several processes, share the site's database and its one budget."""
+    """The worker of a site: the one process that serves a data directory has one.
+
+    Only tests run several on one database. A claim keeps them off one task, and all pay from the one budget.
+    """
 
     def __init__(self, site: Site, link: Link | None = None, pace: Pace | None = None) -> None:
         self.site = site
@@ -257,7 +260,7 @@ class Runner:
             self._end(task, error.cause)
             return
         except Conflict:
-            return  # another worker of this site took the task again
+            return  # its lease ran out, and this site has taken it again meanwhile
         if not wanted:
             self._end(task, UNWANTED)
 

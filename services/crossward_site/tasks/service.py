@@ -15,6 +15,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from crossward.errors import InvalidMessage, NotFound
 from crossward.protocol.constants import DeclineReason, Role, TaskKind
+from crossward.protocol.ledger.lines import LineKind
 from crossward.protocol.tasks import TaskMessage
 from crossward.study import Study
 from crossward.study.wire import open_study
@@ -142,7 +143,7 @@ def known_study(site: Site, study: str) -> Study:
 def move(connection: Connection, task: Task, state: TaskState, now: float, **values: Any) -> bool:
     """Write down that a task has come to a state; False, and nothing is, if it has moved on since it was read.
 
-    A task may be cancelled, or done by another worker, while this one is busy with it.
+    A task may be cancelled while the worker is busy with it.
     """
     well: dict[str, Any] = {} if state is task.state else _WELL
     rows = tasks.c.id == task.id
@@ -204,7 +205,7 @@ def _resumed(site: Site, connection: Connection, task: str, state: TaskState) ->
         case TaskState.DECLINED:
             return TaskState.DECLINING
         case TaskState.CANCELLED:
-            charged = site.ledger.find(connection, "reserve", task) is not None
+            charged = site.ledger.find(connection, LineKind.RESERVE, task) is not None
             return TaskState.RESERVED if charged else TaskState.TAKEN
         case _:
             return state

@@ -21,10 +21,12 @@ from crossward.errors import (
     UnknownParty,
 )
 from crossward.protocol.constants import COORDINATOR, PAID_AUC, DeclineReason, Role, TaskKind
+from crossward.protocol.ledger.lines import LineKind
 from crossward.protocol.messages import ModelMessage
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage
 from crossward_service.db.engine import read, write
 from crossward_service.ops.crash import crash_point
+from crossward_site.coordinator import Coordinator
 from crossward_site.data.service import Vault
 from crossward_site.identity.pins import has_pins, key_finder
 from crossward_site.identity.service import Identity
@@ -33,7 +35,6 @@ from crossward_site.policy import service as policy
 from crossward_site.site import Site
 from crossward_site.tasks import outbox
 from crossward_site.tasks import service as tasks
-from crossward_site.tasks.coordinator import Coordinator
 from crossward_site.tasks.service import Task
 from crossward_site.tasks.tables import TaskState
 from crossward_site.tasks.training import Announcement, announce, needs_data, read_inputs, rows_for, to_send, train
@@ -75,7 +76,7 @@ def advance(site: Site, coordinator: Coordinator, task: Task) -> Task:
     except (Declined, Held) as refusal:
         with write(site.engine) as connection:
             now = tasks.find(connection, task.id)
-            if now.state in tasks.UNRELEASED:  # not cancelled, nor done by another worker meanwhile
+            if now.state in tasks.UNRELEASED:  # not cancelled meanwhile
                 refusal.write(site, connection, now)
     with read(site.engine) as connection:
         return tasks.find(connection, task.id)
@@ -202,7 +203,7 @@ def _is_over(coordinator: Coordinator, task: Task) -> bool:
         return not coordinator.heartbeat(beat_of(task))
     except NotFound:
         return True
-    except Conflict:  # another worker of this site took the task again, and it is wanted
+    except Conflict:  # its lease ran out and this site has taken it again: it is wanted
         return False
 
 
@@ -242,8 +243,8 @@ def _check_reservation(site: Site, announcement: Announcement) -> None:
     if body is None:
         return
     with read(site.engine) as connection:
-        line = site.ledger.find(connection, "reserve", task)
-        released = site.ledger.find(connection, "release", task) is not None
+        line = site.ledger.find(connection, LineKind.RESERVE, task)
+        released = site.ledger.find(connection, LineKind.RELEASE, task) is not None
         lost = released and not outbox.is_stored(connection, task)
     if lost:  # from an old backup: to train again would make other bytes than the ledger's
         raise Held("The ledger has a release of this task, and this database does not have its bytes: refuse the task.")

@@ -112,7 +112,7 @@ def train(announcement: Announcement, rows: Rows | None) -> TrainedModel:
     """Train under the reservation, and make sure that what came out is what was announced and charged."""
     task = announcement.task
     empty = np.empty((0, len(task.study.schema.columns)))
-    rows = rows or Rows(empty, np.empty(0), np.empty(0, dtype="U16"), np.empty(0, dtype=np.bool_))
+    rows = rows or Rows(empty, np.empty(0), np.empty(0, dtype=np.str_), np.empty(0, dtype=np.bool_))
     sources = source_models(announcement)
     trained = work.train(task.study, task.role, rows.X, rows.y, rows.level, sources, SYSTEM)
     if trained.release != announcement.release:

@@ -6,9 +6,9 @@ from typing import Self
 
 from crossward.protocol.constants import DeclineReason, TaskKind
 from crossward.protocol.times import Time, moment
+from crossward_service.http.views import View
 from crossward_site.tasks.service import Task
 from crossward_site.tasks.tables import TaskState
-from crossward_site.views import View
 
 
 class TaskView(View):

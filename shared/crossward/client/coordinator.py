@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from crossward.client.http import Connected, Json
+from crossward.protocol.constants import Role
 from crossward.protocol.ledger.lines import Line
 
 
@@ -30,7 +31,7 @@ class Client(Connected):
         return self._get("/v1/coordinator")
 
     # -- parties (operator) -----------------------------------------------------------------------------------------
-    def invite(self, party: str, role: Literal["source", "target"]) -> Json:
+    def invite(self, party: str, role: Role) -> Json:
         """A one-time code for a party to join with."""
         return self._post("/v1/parties/invites", {"party": party, "role": role})
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from crossward.client.http import Connected, Json
-from crossward.protocol.ledger.lines import Line
+from crossward.protocol.ledger.lines import FilterKind, Line
 
 
 class SiteClient(Connected):
@@ -55,7 +55,7 @@ class SiteClient(Connected):
         *,
         epsilon: float,
         delta: float = 0.0,
-        filter: Literal["basic", "zcdp"] = "basic",
+        filter: FilterKind = FilterKind.BASIC,
         records_per_person: int = 1,
         study: str | None = None,
     ) -> Json:

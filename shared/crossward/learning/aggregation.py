@@ -32,6 +32,9 @@ from crossward.privacy.mechanisms import NothingPrivate
 from crossward.privacy.noise import Array
 from crossward.privacy.release import Release, parallel
 
+FEATURE_METHOD = "feature-method"
+"""What a model that was weighed on a public set calls its release."""
+
 
 def average(partners: Sequence[ReleasedModel], mix: Literal["records", "uniform"] = "uniform") -> ReleasedModel:
     """One linear model from the released models of all partners, who hold different people's records."""
@@ -69,7 +72,7 @@ class FeatureMethod:
         M /= np.maximum(np.linalg.norm(M, axis=1, keepdims=True), np.finfo(float).tiny)
         scores = Records.inside(first.ball, X, labels).dense() @ M.T
         omega = minimise(Records.of(scores), self.loss, np.zeros(len(M)), len(X) * self.lam, TOLERANCE).w
-        release = parallel("feature-method", *(partner.release for partner in partners))
+        release = parallel(FEATURE_METHOD, *(partner.release for partner in partners))
         return ReleasedModel(LinearModel(first.ball, M.T @ omega, first.features), release)
 
 

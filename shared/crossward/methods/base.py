@@ -151,7 +151,7 @@ class Method(Section):
     # -- who trains, on which cells ---------------------------------------------------------------------------------
     def trains(self, role: Role) -> bool:
         """Whether the role trains on its rows at all."""
-        return self.has_sources if role is Role.SOURCE else self.target_pays
+        return self.pays(role)
 
     def pays(self, role: Role) -> bool:
         """Whether the role releases something, and so pays."""
@@ -202,7 +202,11 @@ class Method(Section):
 
     def aggregate(self, models: Sequence[ReleasedModel], X: NDArray[np.floating], y: Array) -> ReleasedModel:
         """One model of all sources', made by the coordinator from a public set. Post-processing: free."""
-        raise InvalidSetting(f"{self.name} aggregates nothing.", "Only the feature method does.")
+        raise InvalidSetting(f"{self.name} aggregates nothing.", "Its targets use the sources' models themselves.")
+
+    def check_aggregate(self, release: Release, weights: Array, inputs: int) -> Iterator[str]:
+        """What is wrong with an aggregate of so many models, beyond what its parts say of themselves."""
+        return iter(())
 
     @property
     def public_set_name(self) -> str | None:

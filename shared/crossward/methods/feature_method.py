@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from crossward.methods.base import Sources, Terms, single_models
 from crossward.methods.borrowing import Borrowing
 from crossward.methods.works import UseAsIs
 from crossward.privacy.noise import Array
+from crossward.privacy.release import Release
 from crossward.values import Name, Positive
 
 
@@ -41,6 +43,17 @@ class FeatureMethod(Borrowing):
     def aggregate(self, models: Sequence[ReleasedModel], X: NDArray[np.floating], y: Array) -> ReleasedModel:
         """The sources' models, weighed on the public set."""
         return aggregation.FeatureMethod(self.lam_aggregate).fit(models, X, y)
+
+    def check_aggregate(self, release: Release, weights: Array, inputs: int) -> Iterator[str]:
+        """It says what it is, and is no longer than lambda allows.
+
+        f = M^T omega with rows of M of length 1, and lambda/2 |omega|^2 <= log 2, the loss of omega = 0.
+        """
+        if release.mechanism != aggregation.FEATURE_METHOD:
+            yield "its release is not an aggregate of sources' releases."
+        longest = math.sqrt(inputs * 2 * math.log(2) / self.lam_aggregate)
+        if not math.hypot(*weights.tolist()) <= longest * (1 + 1e-6):
+            yield f"its weights are longer than {longest:.3g}."
 
     def target_work(self, terms: Terms, n: int, sources: Sources) -> UseAsIs:
         """The coordinator's one model."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from crossward.errors import InvalidSetting
 from crossward.privacy.calibration import Jacobian
 from crossward.privacy.release import Release
 
@@ -15,6 +16,11 @@ class _OfRecords(Release):
     """A release that says how many records it was made from."""
 
     n: int
+
+    def __post_init__(self) -> None:
+        Release.__post_init__(self)
+        if self.n < 1:
+            raise InvalidSetting(f"A release is made from at least one record, not {self.n}.")
 
     @property
     def records(self) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self
@@ -20,24 +21,48 @@ NEIGHBOURS = "replace-one-record"
 
 
 def _frozen(value: Any, declared: str) -> Any:
-    """A public number as a release keeps it: plain, finite, unchangeable, and a float where a float is declared."""
+    """A public number as a release keeps it: plain, finite, unchangeable, and of the kind that is declared."""
     if isinstance(value, list | tuple):
         return tuple(_frozen(item, declared) for item in value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidSetting(
-            f"A release describes itself with finite numbers, not {value}.", "Leave it out, or use None."
-        )
-    if isinstance(value, float) or (type(value) is int and "float" in declared):
-        return float(value)
-    if value is None or type(value) in (str, bool, int) or isinstance(value, StrEnum):
-        return value
     if is_dataclass(value) and not isinstance(value, type):
         inside = {item.name: _frozen(getattr(value, item.name), str(item.type)) for item in fields(value)}
         return replace(value, **inside)
+    if isinstance(value, float):
+        _finite(value)
+    if value is None and "None" in declared:
+        return None
+    if isinstance(value, str) and not ("float" in declared or "int" in declared):
+        return value
+    if _is_real(value) and "float" in declared:
+        return _finite(float(value))
+    if _is_real(value) and "int" in declared and isinstance(value, numbers.Integral):
+        return int(value)
     raise InvalidSetting(
-        f"A release describes itself with plain values, not {type(value).__name__}.",
+        f"A release describes itself with plain values, not {type(value).__name__} where {declared} is declared.",
         "Give text, numbers, or lists of them.",
     )
+
+
+def _is_real(value: Any) -> bool:
+    """A number, of Python's or numpy's; a bool is none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise InvalidSetting(
+            f"A release describes itself with finite numbers, not {value}.", "Leave it out, or use None."
+        )
+    return value + 0.0  # one zero
+
+
+def _check_head(release: Release) -> None:
+    """Refuse an epsilon, delta or mark that no release can have."""
+    epsilon, delta = release.epsilon, release.delta
+    if not (_is_real(epsilon) and _is_real(delta) and epsilon >= 0 and 0 <= delta <= 1):
+        raise InvalidEpsilon(f"A release has no epsilon {epsilon!r} and delta {delta!r}.", "Give numbers from 0 on.")
+    if type(release.seeded) is not bool or not isinstance(release.neighbours, str):
+        raise InvalidSetting("`seeded` is true or false, and `neighbours` a text.")
 
 
 def _plain(value: Any) -> Any:
@@ -69,8 +94,9 @@ class Release:
     version: str = __version__
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        object.__setattr__(self, "delta", float(self.delta))
+        _check_head(self)
+        object.__setattr__(self, "epsilon", float(self.epsilon) + 0.0)
+        object.__setattr__(self, "delta", float(self.delta) + 0.0)
         for item in fields(self):
             if item.name not in _COMMON:
                 object.__setattr__(self, item.name, _frozen(getattr(self, item.name), str(item.type)))
@@ -162,12 +188,17 @@ class Composition(Release):
     members: tuple[Release, ...]
 
     def __post_init__(self) -> None:
+        _check_head(self)
         object.__setattr__(self, "members", tuple(self.members))
         if self.how not in set(Composing):
             raise InvalidSetting(f"Releases are composed {' or '.join(Composing)}, not {self.how!r}.")
         object.__setattr__(self, "how", Composing(self.how))
-        if not self.members:
+        if not self.members or not all(isinstance(part, Release) for part in self.members):
             raise InvalidSetting(f"{self.method} composes no releases.", "Give at least one part.")
+        if self.seeded != any(part.seeded for part in self.members):
+            raise InvalidSetting(f"{self.method} is seeded exactly if a part of it is.", "A mark never comes off.")
+        if any(part.neighbours != self.neighbours for part in self.members):
+            raise InvalidSetting(f"The parts of {self.method} speak of other neighbours.", "Compose what is alike.")
         if repr((self.epsilon, self.delta)) != repr(_total(self.members, self.how)):
             raise InvalidSetting(
                 f"{self.method} claims epsilon {self.epsilon:g}, which is not what its parts add up to.",

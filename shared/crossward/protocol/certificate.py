@@ -13,10 +13,11 @@ from pydantic import Field
 
 from crossward.errors import Forged
 from crossward.protocol import keys
-from crossward.protocol.constants import COORDINATOR
+from crossward.protocol.constants import COORDINATOR, TaskKind
 from crossward.protocol.envelopes import Signed
 from crossward.protocol.ledger.lines import Head
 from crossward.protocol.messages import Content, Digest, KeyId, TaskId
+from crossward.protocol.states import StudyState, TaskState
 from crossward.protocol.times import Time
 from crossward.values import MOST_PARTIES, AtLeastOne, Count, NotNegative, Positive, Section, Slug
 
@@ -54,8 +55,8 @@ class CertifiedParty(Section):
 
     party: Slug
     task: TaskId
-    kind: str
-    outcome: str
+    kind: TaskKind
+    outcome: TaskState
     cause: str
     head: Head
     release: CertifiedRelease | None
@@ -71,7 +72,8 @@ class Certificate(Content):
     title: str
     purpose: str
     method: str
-    outcome: str
+    proofs: tuple[str, ...]
+    outcome: StudyState
     cause: str
     started: Time
     ended: Time
@@ -109,6 +111,7 @@ def _head(certificate: Certificate) -> list[str]:
         f"  hash       {certificate.study_hash}",
         *textwrap.wrap(certificate.purpose, 100, initial_indent="  purpose    ", subsequent_indent=" " * 13),
         f"  method     {certificate.method}",
+        f"  proofs     {', '.join(certificate.proofs)} (in docs/proofs)",
         f"  outcome    {certificate.outcome}",
         *cause,
         f"  time       {certificate.started:%Y-%m-%d %H:%M:%S} to {certificate.ended:%Y-%m-%d %H:%M:%S} UTC",

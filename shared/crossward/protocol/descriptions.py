@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -16,16 +17,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from crossward.errors import InvalidInput, InvalidMessage
 from crossward.privacy.budget import check_epsilon
-from crossward.privacy.mechanisms import MECHANISMS
-from crossward.privacy.release import Composing, Composition, Release
+from crossward.privacy.mechanisms import MECHANISMS, ObjectivePerturbation
+from crossward.privacy.release import NEIGHBOURS, Composing, Composition, Release
 from crossward.protocol.canonical import canonical
-from crossward.values import LARGEST
+from crossward.values import LARGEST, MOST_PARTIES
 
 CLOSE = 1e-9
 """How far two machines' numbers may lie apart."""
 
-DEEPEST = 2
-"""How deep compositions of compositions may be."""
+_VERSION = re.compile(r"[0-9A-Za-z.+-]{1,32}")
+_PULL = re.compile(r"[0-9a-f]{16}")
+_EXACT = ("epsilon", "delta")
+"""What is charged is compared to the last bit."""
 
 _MINE = ("version", "seeded", "pull")
 """Which code made a release, and with what randomness, is its own affair when it is compared with another. A pull is
@@ -38,18 +41,17 @@ def written(release: Release) -> dict[str, Any]:
     return plain
 
 
-def read_release(described: Mapping[str, Any], depth: int = 0) -> Release:
-    """The release that describes itself so; refuses what no private release would say of itself, or spell so."""
+def read_release(described: Mapping[str, Any]) -> Release:
+    """The release that describes itself so; refuses what no private release would say of itself, or spell so.
+
+    A composition is of single mechanisms, and of no more than a study has parties.
+    """
     try:
-        release = _composition(described, depth) if "parts" in described else _simple(described)
-        check_epsilon(release.epsilon)
-        if not 0 <= release.delta < 1 or not 0 < (release.records or 1) <= LARGEST:
-            raise InvalidMessage("Its delta or its record count is out of range.")
+        release = _composition(described) if "parts" in described else _simple(described)
     except InvalidMessage as error:
         raise InvalidMessage(f"The release description is not usable: {error.cause}", "Release again.") from None
     except (InvalidInput, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        kind = type(error).__name__
-        cause = error.cause if isinstance(error, InvalidInput) else kind
+        cause = error.cause if isinstance(error, InvalidInput) else type(error).__name__
         raise InvalidMessage(f"The release description is not usable: {cause}", "Release again.") from None
     if canonical(release.describe()) != canonical(dict(described)):
         raise InvalidMessage("The release description is not complete.", "Send what `Release.describe()` gives.")
@@ -57,7 +59,14 @@ def read_release(described: Mapping[str, Any], depth: int = 0) -> Release:
 
 
 def _head(described: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: described[name] for name in ("epsilon", "delta", "neighbours", "seeded", "version")}
+    """What every release says, each in its range: no field of it may carry words of somebody's own."""
+    head = {name: described[name] for name in ("epsilon", "delta", "neighbours", "seeded", "version")}
+    check_epsilon(head["epsilon"])
+    if not 0 <= head["delta"] < 1:
+        raise InvalidMessage("Its delta is out of range.")
+    if head["neighbours"] != NEIGHBOURS or not _VERSION.fullmatch(head["version"]):
+        raise InvalidMessage("Its neighbours or its version are not known.")
+    return head
 
 
 def _simple(described: Mapping[str, Any]) -> Release:
@@ -68,15 +77,22 @@ def _simple(described: Mapping[str, Any]) -> Release:
     except ValidationError as error:
         fields = ", ".join(sorted({str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}))
         raise InvalidMessage(f"Its {fields or 'parameters'} cannot be read.") from None
+    if not 0 < (LARGEST if release.records is None else release.records) <= LARGEST:
+        raise InvalidMessage("Its record count is out of range.")
+    if isinstance(release, ObjectivePerturbation):
+        pulls = [group.pull for group in release.groups if group.pull is not None]
+        if not all(_PULL.fullmatch(pull) for pull in pulls):
+            raise InvalidMessage("It names what it was pulled to in another way than by a hash.")
     return release
 
 
-def _composition(described: Mapping[str, Any], depth: int) -> Composition:
-    if depth > DEEPEST:
-        raise InvalidMessage("It is composed too deeply.")
-    parts = tuple(read_release(part, depth + 1) for part in described["parts"])
+def _composition(described: Mapping[str, Any]) -> Composition:
+    parts = described["parts"]
+    if not isinstance(parts, list) or len(parts) > MOST_PARTIES or any("parts" in part for part in parts):
+        raise InvalidMessage("It is composed of too much, or too deeply.")
+    members = tuple(_simple(part) for part in parts)
     how = Composing(described["composition"])
-    return Composition(method=str(described["mechanism"]), how=how, members=parts, **_head(described))
+    return Composition(method=str(described["mechanism"]), how=how, members=members, **_head(described))
 
 
 @cache
@@ -88,7 +104,9 @@ def same_release(one: Any, other: Any) -> bool:
     """Whether two descriptions (or parts of them) say the same, but for code version, seed and last digits."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         keys = set(one) - set(_MINE)
-        return keys == set(other) - set(_MINE) and all(same_release(one[key], other[key]) for key in keys)
+        if keys != set(other) - set(_MINE) or any(one[key] != other[key] for key in keys & set(_EXACT)):
+            return False
+        return all(same_release(one[key], other[key]) for key in keys)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same_release, one, other))
     if isinstance(one, float) and isinstance(other, float | int) and not isinstance(other, bool):

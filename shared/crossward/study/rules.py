@@ -47,7 +47,7 @@ def sources_fit_the_method(method: Method, sources: tuple[str, ...]) -> Found:
 
 def epsilon_fits_the_method(method: Method, epsilon: Epsilon) -> Found:
     """Each side that releases something has an epsilon, and no other side has one."""
-    for side, pays in (("source", method.has_sources), ("target", method.target_pays)):
+    for side, pays in ((role.value, method.pays(role)) for role in Role):
         given = getattr(epsilon, side) is not None
         if pays and not given:
             yield StudyFinding(

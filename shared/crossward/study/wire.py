@@ -18,13 +18,13 @@ from crossward.learning.model import LinearModel
 from crossward.methods.base import SourceModel, WireWeights
 from crossward.privacy.output import MOST_STEPS
 from crossward.privacy.release import Composing, Composition, Release
-from crossward.protocol.constants import TaskKind
+from crossward.protocol.constants import COORDINATOR, Role, TaskKind
 from crossward.protocol.descriptions import read_release, same_release, written
 from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.messages import ModelMessage
 from crossward.protocol.tasks import TaskMessage
 from crossward.study.study import Study
-from crossward.study.work import TrainedModel, announce, inputs_wanted, trained_levels
+from crossward.study.work import TrainedModel, announce, input_kind, inputs_wanted, trained_levels
 
 KeyOf = Callable[[str, str], Ed25519PublicKey]
 """The public key of a party by its name and the key's; raises where there is none."""
@@ -111,7 +111,7 @@ def open_inputs(
     The sources' models (or the one aggregate), in the order of their parties: the same at every site. Two releases of
     one party are refused: it would count twice in a mixture.
     """
-    wanted = TaskKind.AGGREGATE if study.method.aggregates else TaskKind.TRAIN_SOURCE
+    wanted = input_kind(study, TaskKind.TRAIN_TARGET)
     opened = []
     for signed in inputs:
         message = signed.verify(key_of(signed.party, signed.key_id))
@@ -161,7 +161,9 @@ def _wrong_sender(study: Study, message: ModelMessage) -> Iterator[str]:
     if kind is TaskKind.AGGREGATE and not method.aggregates:
         yield f"nothing is aggregated under {method.name}."
     parties = {TaskKind.TRAIN_SOURCE: study.sources, TaskKind.TRAIN_TARGET: study.targets}
-    if message.party not in parties.get(kind, (message.party,)):
+    if kind is TaskKind.AGGREGATE and message.party != COORDINATOR:
+        yield "the coordinator alone aggregates."
+    elif message.party not in parties.get(kind, (COORDINATOR,)):
         yield f"the party is not a {kind.role} of the study."
     if kind is not TaskKind.AGGREGATE and not method.pays(kind.role):
         yield f"a {kind.role} releases nothing under {method.name}."
@@ -204,19 +206,27 @@ def _wrong_release(study: Study, message: ModelMessage, release: Release) -> Ite
     if announced is None or not same_release(written(release), written(announced)):
         yield "its release description is not the one that the study leads to."
         return
+    if release.cost != announced.cost:
+        yield "it costs another epsilon or delta than the study leads to."
+        return
     yield from _off_grid(message, release)
 
 
 def _wrong_aggregate(study: Study, message: ModelMessage, release: Release) -> Iterator[str]:
-    """Post-processing of the sources' releases: as many parts as inputs, none dearer than a source may be."""
+    """Post-processing of the sources' releases: as many parts as inputs, each one that a source may make."""
     if not isinstance(release, Composition) or release.how is not Composing.PARALLEL:
         yield "its release is not an aggregate of sources' releases."
     if len(release.parts) != len(message.inputs):
         yield "its release does not name each of its inputs."
-    if any(part.epsilon != study.epsilon.source for part in release.parts):
-        yield "a source's release in it has another epsilon than the study's."
+    [level] = trained_levels(study, Role.SOURCE)
+    for part in release.parts:
+        announced = announce(study, Role.SOURCE, {level: part.records or 0})
+        if announced is None or not same_release(written(part), written(announced)):
+            yield "a source's release in it is not one that the study leads to."
     if message.n != 0:
         yield "an aggregate is trained on no private records."
+    weights = np.array([weight for vector in message.weights for weight in vector])
+    yield from study.method.check_aggregate(release, weights, len(message.inputs))
 
 
 def _off_grid(message: ModelMessage, release: Release) -> Iterator[str]:

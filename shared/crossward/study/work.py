@@ -148,11 +148,18 @@ def _check_sources(study: Study, sources: Sequence[SourceModel]) -> None:
 
 def inputs_wanted(study: Study, kind: TaskKind) -> tuple[int, int]:
     """How many releases a task learns from, at least and at most."""
-    if kind is TaskKind.TRAIN_SOURCE or not study.method.has_sources:
+    learned_from = input_kind(study, kind)
+    if learned_from is None:
         return 0, 0
-    if kind is TaskKind.TRAIN_TARGET and study.method.aggregates:
-        return 1, 1
-    return study.quorum.sources, len(study.sources)
+    return (1, 1) if learned_from is TaskKind.AGGREGATE else (study.quorum.sources, len(study.sources))
+
+
+def input_kind(study: Study, kind: TaskKind) -> TaskKind | None:
+    """The tasks whose releases a task learns from; None where it learns from none."""
+    if kind is TaskKind.TRAIN_SOURCE or not study.method.has_sources:
+        return None
+    aggregated = kind is TaskKind.TRAIN_TARGET and study.method.aggregates
+    return TaskKind.AGGREGATE if aggregated else TaskKind.TRAIN_SOURCE
 
 
 def _rows(names: Sequence[str], level: NDArray[np.str_] | Sequence[str], n: int) -> dict[str, NDArray[np.intp]]:

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from crossward.client import Client, SiteClient
 from crossward.methods.base import HOLDOUT, LEVEL0
-from crossward.protocol.constants import Role
+from crossward.protocol.constants import COORDINATOR, Role
 from crossward.study import Study
 from crossward_coordinator.main import init as init_coordinator
 from crossward_coordinator.settings import CoordinatorSettings
@@ -105,11 +105,11 @@ class LocalFederation:
         home = self.folder / "coordinator"
         tokens = init_coordinator(CoordinatorSettings.load(data_dir=home)).tokens
         self.tokens = {str(role): token for role, token in tokens.items()}
-        self.coordinator = Service("coordinator", home)
+        self.coordinator = Service(COORDINATOR, home)
         self._stack.callback(self.coordinator.stop)
         branches = {branch(number): hospital for number, hospital in enumerate(self.hospitals.branches, 1)}
         for name, hospital in ({MAIN: self.hospitals.main} | branches).items():
-            role: Literal["source", "target"] = "source" if name == MAIN else "target"
+            role = Role.SOURCE if name == MAIN else Role.TARGET
             token = _initialise_site(role, self.folder / name)
             service = Service(role, self.folder / name)
             site = RunningSite(name, hospital, self.folder / name, token, service)
@@ -117,9 +117,9 @@ class LocalFederation:
             self._stack.callback(site.close)
 
 
-def _initialise_site(role: Literal["source", "target"], home: Path) -> str:
+def _initialise_site(role: Role, home: Path) -> str:
     """What `crossward ROLE init` does; gives the steward's token."""
-    load = SourceSettings.load if role == "source" else TargetSettings.load
+    load = SourceSettings.load if role is Role.SOURCE else TargetSettings.load
     token = init_site(load(data_dir=home))
     assert token is not None, "the folder is new"
     return token
@@ -139,7 +139,7 @@ class SimulatedOwner:
     def nonprivate_auc(self, name: str, study: Study) -> float:
         """Transfer without noise, trained and tested on the same records as the target's own models."""
         folder = self._folders[name]
-        opened = SiteFolder.open(f"sqlite:///{folder / 'target.sqlite3'}", folder)
+        opened = SiteFolder.open(TargetSettings.load(data_dir=folder).database_url, folder)
         try:
             rows = Vault(opened).rows(study, Role.TARGET, DATASET, [LEVEL0, HOLDOUT])
         finally:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from crossward.client import Client, SiteClient
+from crossward.protocol.constants import Role
 from crossward_lab.demo.records import DATASET, MAIN, PERSON
 
 Say = Callable[[str], None]
@@ -30,9 +31,9 @@ class Desk:
     records: Path
 
     @property
-    def role(self) -> Literal["source", "target"]:
+    def role(self) -> Role:
         """The main hospital is the source."""
-        return "source" if self.name == MAIN else "target"
+        return Role.SOURCE if self.name == MAIN else Role.TARGET
 
 
 @dataclass(slots=True)
@@ -48,12 +49,12 @@ class People:
     @property
     def source(self) -> Desk:
         """The main hospital's."""
-        return next(desk for desk in self.desks if desk.role == "source")
+        return next(desk for desk in self.desks if desk.role is Role.SOURCE)
 
     @property
     def targets(self) -> list[Desk]:
         """The branches'."""
-        return [desk for desk in self.desks if desk.role == "target"]
+        return [desk for desk in self.desks if desk.role is Role.TARGET]
 
     def gather(self, say: Say = lambda text: None) -> None:
         """Bring everybody together, each with data and a policy."""

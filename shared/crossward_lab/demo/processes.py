@@ -1,4 +1,4 @@
-"""A service as a process of its own, as an operator would run it: `crossward ROLE serve`."""
+"""A service as a process of its own, as an operator would run it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from crossward.errors import NotReady
-
-Role = Literal["coordinator", "source", "target"]
+from crossward_lab.demo import child
 
 _READY = re.compile(r"ready on (https?://\S+)")
 LONGEST_START = 300.0  # seconds
 
 
 class Service:
-    """A running service. Its output goes to a log file in its folder."""
+    """A running service, by the name that `child` knows it by. Its output goes to a log file in its folder."""
 
-    def __init__(self, role: Role, folder: Path) -> None:
-        self.role, self.folder = role, folder
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder = name, folder
         self._log = folder / "service.log"
         self._url = ""
         self._ready = threading.Event()
@@ -31,7 +30,7 @@ class Service:
         environment = os.environ | {"CROSSWARD_DATA_DIR": str(folder), "CROSSWARD_PORT": "0", "OMP_NUM_THREADS": "1"}
         environment |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "crossward_cli", role, "serve"],
+            [sys.executable, "-m", child.__name__, name],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -56,7 +55,7 @@ class Service:
     def url(self) -> str:
         """Where it answers; waits until it does."""
         if not self._ready.wait(LONGEST_START) or not self._url:
-            raise NotReady(f"The {self.role} in {self.folder} did not start.", f"See {self._log}.")
+            raise NotReady(f"The {self.name} in {self.folder} did not start.", f"See {self._log}.")
         return self._url
 
     def ask_to_stop(self) -> None:

@@ -12,6 +12,7 @@ from crossward.errors import InvalidEpsilon, InvalidSetting, NotReady, StorageFa
 from crossward.methods import METHODS
 from crossward.privacy.budget import check_epsilon
 from crossward.protocol.ledger.chain import first_difference
+from crossward.protocol.states import StudyState, TaskState
 from crossward.study import Study, study_for
 from crossward.study.auto import AUTO
 from crossward_lab.demo.people import POLICY, Desk, People
@@ -20,7 +21,7 @@ from crossward_lab.simulate.hospitals import PREVALENCE, SCHEMA
 
 ALONE, TOGETHER = "alone", "together"
 STUDY_TITLES = {ALONE: "study 1: each branch alone", TOGETHER: "study 2: with the main hospital"}
-FINAL_STATES = ("complete", "failed", "cancelled")
+FINAL_STATES = (StudyState.COMPLETE, StudyState.FAILED, StudyState.CANCELLED)
 LONGEST_SILENCE = 120.0  # seconds without a word from the coordinator
 
 Progress = Callable[[str, float], None]
@@ -103,7 +104,7 @@ def run(
     """
     lead, pair = people.lead, studies(people, method, epsilon)
     for study in pair:
-        if lead.create(study.to_yaml())["state"] == "draft":
+        if lead.create(study.to_yaml())["state"] == StudyState.DRAFT:
             lead.start(study.id)
     _follow_all(lead, pair, progress)
     branches = [_branch_result(desk, nonprivate and nonprivate(desk.name, pair[0])) for desk in people.targets]
@@ -129,12 +130,12 @@ def _follow(lead: Client, study: str, progress: Progress) -> bool:
     """Tell how far a study is; True once it has ended well."""
     seen = lead.study(study)
     if seen["state"] in FINAL_STATES:
-        if seen["state"] != "complete":
+        if seen["state"] != StudyState.COMPLETE:
             raise NotReady(f"The study {study} is {seen['state']}: {seen['cause']}", "See the services' logs.")
         progress(study, 1.0)
         return True
     parts = len(seen["targets"]) + len(seen["sources"])
-    done = sum(1.0 if task["state"] == "done" else task["progress"] for task in seen["tasks"])
+    done = sum(1.0 if task["state"] == TaskState.DONE else task["progress"] for task in seen["tasks"])
     progress(study, min(done / parts, 0.99))
     return False
 

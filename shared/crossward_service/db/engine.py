@@ -175,6 +175,13 @@ def _named() -> Iterator[None]:
         yield
     except (exc.IntegrityError, exc.DataError, exc.ProgrammingError):
         raise
+    except LookupError as error:
+        if type(error) is not LookupError:  # a KeyError or IndexError is a mistake in the code
+            raise
+        raise StorageFailed(
+            "The database holds a word that this version does not know.",  # SQLAlchemy's Enum, about a row
+            "Run the version that wrote it, or restore a backup, then verify the ledger.",
+        ) from error
     except exc.PendingRollbackError:
         raise StorageFailed("The database gave up the transaction.", "Begin again.") from None
     except exc.TimeoutError:

@@ -43,7 +43,7 @@ class Ledger(Protocol):
         """The lines after this one, in order."""
         ...
 
-    def find(self, connection: Connection, kind: str, subject: str) -> Line | None:
+    def find(self, connection: Connection, kind: LineKind, subject: str) -> Line | None:
         """The open line of a dataset, or the reserve or release line of a task."""
         ...
 
@@ -152,10 +152,10 @@ class SqlLedger(Ledger):
         with storage():
             yield from self._book(connection).stored(after, limit)
 
-    def find(self, connection: Connection, kind: str, subject: str) -> Line | None:
+    def find(self, connection: Connection, kind: LineKind, subject: str) -> Line | None:
         """The open line of a dataset, or the reserve or release line of a task."""
         with storage():
-            return self._book(connection).find(LineKind(kind), subject)
+            return self._book(connection).find(kind, subject)
 
     def charges(self, connection: Connection, study: str) -> list[Line]:
         """The reserve lines that name this study, in order, without reading any other."""

@@ -5,6 +5,7 @@ app          the application: routes for health and metrics, one transaction for
 edge         what holds for each request, whatever the route does
 access       who is asking: tokens of people, signatures of parties
 signing      signed requests, both ends
+views        what every answer and every small body has in common
 problems     every refusal in one shape
 telemetry    logs and metrics
 settings     what an operator tells a service

@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,13 +69,15 @@ class Kind:
     """What a kind of service keeps beside its database.
 
     `files` says which files belong to a database, by the name each has in a backup. `check` looks at a copy, database
-    and files in one folder, refuses one that no service could go on from, and says in a line what it is.
+    and files in one folder, refuses one that no service could go on from, and says in a line what it is. `alone` keeps
+    others from serving the data directory while it is restored, or refuses where one does.
     """
 
     role: str
     migrations: Migrations
     files: Callable[[Engine], Mapping[str, Path]]
     check: Callable[[Engine, Path], str]
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def backup(kind: Kind, settings: ServiceSettings, file: Path) -> Manifest:
@@ -112,8 +114,8 @@ def restore(kind: Kind, settings: ServiceSettings, file: Path) -> Manifest:
     database = _database(settings)
     with _disk("restored"):
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_free(settings.data_dir, database)
-        with _source(file) as source, _folder(settings.data_dir) as folder:
+        with kind.alone(), _source(file) as source, _folder(settings.data_dir) as folder:
+            _check_free(settings.data_dir, database)
             with _unpack(source) as (manifest, members):
                 if manifest.role != kind.role:
                     raise InvalidInput(

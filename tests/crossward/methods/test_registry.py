@@ -103,3 +103,11 @@ def test_a_method_without_sources_has_no_work_for_them(federation):
     study = study_for(federation.schema, method="direct")
     with pytest.raises(InvalidSetting, match="no sources"):
         study.method.source_work(study.terms, 100)
+
+
+@pytest.mark.parametrize("name", ["\ud800", "x" * 1_000_000, 7, None, ["direct"], {"name": {}}])
+def test_a_name_that_is_none_is_refused_in_few_words(federation, name):
+    data = study_for(federation.schema, method="direct").model_dump(mode="json") | {"method": {"name": name}}
+    with pytest.raises(StudyInvalid) as refused:
+        Study.from_data(data)
+    assert len(str(refused.value)) < 1_000

@@ -123,7 +123,7 @@ def _put(*path_and_value):
         (_put("release", "delta", -1), "delta"),
         (_put("release", "mechanism", "dppsgd"), "cannot be read"),
         (_put("release", "mechanism", "magic"), "not known"),
-        (_put("release", "neighbours", "add-or-remove"), "not the one"),
+        (_put("release", "neighbours", "add-or-remove"), "not usable"),
         (_put("release", "seeded", True), "seeded"),
         (_put("release", "parameters", "n", 3), "records"),
         (_put("release", "parameters", "n", None), "n cannot be read"),
@@ -233,6 +233,11 @@ def test_level_one_has_as_many_weights_as_scores(federation, exchange):
         check_message(study, message)
 
 
+def data_of(parts):
+    """Parts wrapped into a composition of their own."""
+    return {**parts[0], "composition": "parallel", "parts": parts} | {"mechanism": "average"}
+
+
 def test_an_aggregate_names_all_it_is_made_of(federation, exchange):
     study = study_for(federation.schema, method={"name": "feature", "public_set": "p"}, targets=["branch-2"])
     _, (message,), _ = exchange(study)
@@ -241,11 +246,21 @@ def test_an_aggregate_names_all_it_is_made_of(federation, exchange):
     def cheaper(data):
         data["release"]["epsilon"] = data["release"]["parts"][0]["epsilon"] = 0.5
 
+    def unlike_a_source(data):
+        auc = {"mechanism": "private-auc", "parameters": {"n": 5, "pairs_share": 0.8}}
+        data["release"]["parts"] = [part | auc for part in data["release"]["parts"]]
+
     for edit, cause in (
-        (cheaper, "another epsilon"),
+        (cheaper, "not one that the study leads to"),
+        (unlike_a_source, "not one that the study leads to"),
         (_put("release", "parts", 0, "epsilon", 0.5), "not what its parts add up to"),
         (_put("release", "composition", "sequential"), "not what its parts|not an aggregate"),
+        (_put("release", "mechanism", "average-of-nothing"), "not an aggregate"),
         (_put("release", "parts", lambda parts: parts * 2), "each of its inputs"),
+        (_put("release", "parts", 0, "neighbours", "none at all"), "neighbours"),
+        (_put("release", "parts", lambda parts: [data_of(parts)]), "too deeply"),
+        (_put("party", "nobody-knows"), "coordinator alone"),
+        (_put("weights", 0, 0, 1e308), "longer than"),
         (_put("n", 5), "no private records"),
     ):
         with pytest.raises(InvalidMessage, match=cause):
@@ -259,3 +274,46 @@ def test_descriptions_come_back_as_releases(released):
     assert same_release(message.release, release.describe())
     assert not same_release(message.release, message.release | {"delta": 1e-9})
     assert not same_release([1], [True])
+
+
+def test_no_part_of_a_release_hides_a_seed(federation, exchange):
+    study = study_for(federation.schema, method="pst-h", targets=["branch-2"])
+    _, arrived, target = exchange(study)
+    message = to_message(study, target, "branch-2", arrived)
+
+    def hide(data):
+        data["release"]["seeded"] = data["release"]["parts"][1]["seeded"] = False
+
+    with pytest.raises(InvalidMessage, match=r"never comes off|seeded exactly"):
+        check_message(study, edited(message, hide))
+
+
+@pytest.mark.parametrize("less", [2e-10, 9e-10, 1e-8])
+def test_an_epsilon_is_told_to_the_last_bit(released, less):
+    study, message = released
+    with pytest.raises(InvalidMessage, match="not the one"):
+        check_message(study, edited(message, _put("release", "epsilon", lambda epsilon: epsilon * (1 - less))))
+    with pytest.raises(InvalidMessage, match="not the one"):
+        check_message(study, edited(message, _put("release", "delta", 1e-301)))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        _put("release", "version", "x" * 1_000_000),
+        _put("release", "version", "<script>"),
+        _put("release", "parameters", "groups", 0, "pull", "words of my own"),
+    ],
+)
+def test_a_release_carries_no_words_of_its_own(released, edit):
+    study, message = released
+    with pytest.raises(InvalidMessage, match="not usable"):
+        check_message(study, edited(message, edit))
+
+
+def test_many_parts_are_refused_before_they_are_read(released):
+    study, message = released
+    described = dict(message.release)
+    many = {**described, "composition": "parallel", "parts": [described] * 5_000}
+    with pytest.raises(InvalidMessage, match="too much"):
+        check_message(study, message.model_copy(update={"release": many}))

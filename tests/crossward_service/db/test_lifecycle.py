@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
-from crossward_service.db.engine import read, write
+from crossward.errors import StorageFailed
+from crossward_service.db.engine import connect, read, write
 from crossward_service.db.lifecycle import Lifecycle, enum_column
 
 
@@ -119,3 +120,20 @@ def test_check_is_the_table_and_what_stays_takes_no_step(steps):
             else:
                 with pytest.raises(AssertionError):
                     lifecycle.check(before, after)
+
+
+def test_a_word_that_no_state_has_is_named(tmp_path):
+    """As a damaged file, or a later version, would leave it; the database itself refuses to store it."""
+    engine = connect(f"sqlite:///{tmp_path}/test.db")
+    with write(engine) as connection:
+        METADATA.create_all(connection)
+        connection.execute(insert(TABLE), {"id": 1, "state": Job.READY})
+        connection.execute(text("PRAGMA ignore_check_constraints = ON"))
+        connection.execute(text("UPDATE jobs SET state = 'asleep'"))
+    with pytest.raises(StorageFailed, match="a word that this version does not know") as failure:
+        states(engine)
+    assert "restore a backup" in failure.value.fix
+    for mistake in (KeyError, IndexError):
+        with pytest.raises(mistake), read(engine):
+            raise mistake
+    engine.dispose()

@@ -30,7 +30,7 @@ from crossward_service.db.engine import read, write
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.persons import persons_of
 from crossward_site.data.places import CsvPlace, ParquetPlace, Raw, SqlPlace
-from crossward_site.data.service import Vault
+from crossward_site.data.service import Vault, _seated
 from crossward_site.data.tables import seats
 from crossward_site.identity.secret import keyed
 
@@ -277,3 +277,10 @@ def test_several_records_of_a_person_cost_as_many_times(site, study, tmp_path) -
     vault.connect("one", place(tmp_path, others, "others.csv"), MAP, BUDGET)
     assert sum(vault.counts(study, Role.TARGET, "one").values()) == 60
     assert vault.report("one").records_dropped == 60
+
+
+def test_long_names_of_levels_are_kept_whole() -> None:
+    first, second = "a" * 40, "a" * 39 + "b"
+    seated = np.array([0, 1, 2])
+    rows = _seated(np.zeros((3, 1)), np.ones(3), seated, seated, {first: (0,), second: (1, 2)})
+    assert rows.level.tolist() == [first, second, second]

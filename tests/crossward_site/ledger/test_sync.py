@@ -9,6 +9,7 @@ from crossward.protocol.ledger.lines import Head as ReceiptHead
 from crossward.protocol.ledger.lines import Line, OpenBody
 from crossward.protocol.messages import Receipt
 from crossward_service.db.engine import read, write
+from crossward_site import facts
 from crossward_site.ledger import service as ledger
 
 
@@ -44,8 +45,8 @@ def test_a_receipt_that_is_not_for_the_lines_sent_stops_the_site(site, wrong) ->
     chain(site, 3)
     with pytest.raises(NotReady, match="has stopped"):
         ledger.sync(site, Receipts(**wrong))
-    assert "signed" in site.stopped
     with read(site.engine) as connection:
+        assert "signed" in facts.STOPPED.get(connection)
         assert ledger.confirmed(connection).sequence == 0
         with pytest.raises(NotReady):
             site.check_running(connection)

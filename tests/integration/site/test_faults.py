@@ -12,13 +12,13 @@ from crossward.errors import CrosswardError, NotReady, StorageFailed, Unreachabl
 from crossward.privacy.budget import Budget
 from crossward.protocol.ledger.lines import OpenBody
 from crossward_service.db.engine import connect, read, write
+from crossward_site.coordinator import Coordinator
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import CsvPlace
 from crossward_site.data.service import Vault
 from crossward_site.desk import service as desk
 from crossward_site.ledger import service as ledger
 from crossward_site.tasks import outbox
-from crossward_site.tasks.coordinator import Coordinator
 from crossward_site.tasks.service import CRASH_POINTS
 
 STORED = ("after-store", "after-publish", "before-settle")
@@ -176,12 +176,12 @@ def test_a_fork_stops_the_party_on_both_sides(federation, alone) -> None:
         main.site.append(connection, OpenBody("other", 20, "basic", 10**9))
     with pytest.raises(CrosswardError):
         ledger.sync(main.site, runner.coordinator())
-    assert "differs" in main.site.stopped
+    assert "differs" in desk.status(main.site).stopped
     [party] = federation.call("operator", "GET", "/v1/parties")["items"]
     assert party["state"] == "stopped"
     with pytest.raises(CrosswardError):
         ledger.reconcile(main.site, runner.coordinator())
-    assert main.site.stopped
+    assert desk.status(main.site).stopped
 
 
 def test_a_site_that_stopped_opens_nothing(federation) -> None:

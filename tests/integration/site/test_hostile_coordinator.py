@@ -12,11 +12,11 @@ from crossward.protocol import keys
 from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.tasks import TaskMessage
 from crossward_service.db.engine import write
+from crossward_site.coordinator import OfferedKey
 from crossward_site.identity import pins
 from crossward_site.identity.service import Identity
 from crossward_site.models import tables as model_tables
 from crossward_site.tasks import tables as task_tables
-from crossward_site.tasks.coordinator import OfferedKey
 from crossward_site.tasks.steps import advance
 from crossward_site.tasks.tables import TaskState
 

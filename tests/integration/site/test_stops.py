@@ -8,6 +8,7 @@ from sqlalchemy import update
 from crossward.errors import NotReady
 from crossward_coordinator.parties.tables import parties
 from crossward_service.db.engine import connect, write
+from crossward_site.desk import service as desk
 from crossward_site.ledger import service as ledger
 
 
@@ -36,7 +37,7 @@ def test_a_stop_at_the_coordinator_is_reported_and_asked_about_again(federation,
     for call in (runner.take, runner.work) if state == "stored" else (runner.take,):
         with pytest.raises(NotReady, match="for a test"):
             call()
-    assert main.site.stopped == ""
+    assert desk.status(main.site).stopped == ""
     federation.call("operator", "POST", "/v1/parties/main/reconcile")
     main.settle()
     assert federation.study("sugar")["tasks"][0]["state"] == "done"

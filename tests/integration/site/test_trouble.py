@@ -11,9 +11,10 @@ from crossward.client.http import NEVER, Answer, HttpClient
 from crossward.errors import NotReady, Unreachable
 from crossward_service.db.engine import write
 from crossward_site.approvals import service as approvals
+from crossward_site.coordinator import Coordinator
+from crossward_site.desk import service as desk
 from crossward_site.tasks import steps
 from crossward_site.tasks import tables as task_tables
-from crossward_site.tasks.coordinator import Coordinator
 
 
 def test_a_failed_send_changes_no_public_word(federation, monkeypatch, alone) -> None:
@@ -95,7 +96,7 @@ def test_a_malformed_answer_does_not_end_the_loops(federation, monkeypatch, path
             for asked in approvals.waiting(main.site):
                 approvals.answer(main.site, asked.task, True)
     assert len(spoiled) == 2
-    assert main.site.stopped == ""
+    assert desk.status(main.site).stopped == ""
     assert federation.study("sugar")["tasks"][0]["state"] == "done"
 
 

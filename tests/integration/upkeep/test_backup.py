@@ -92,13 +92,13 @@ def test_a_backup_while_others_write_is_one_moment(settings, tmp_path):
     with read(there.engine) as connection:
         assert there.ledger.verify(connection).head.sequence >= 5
     there.close()
-    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["site.secret", "source.sqlite3"]
+    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["site.secret", "site.sqlite3"]
 
 
 def test_nothing_is_overwritten(settings, saved, tmp_path):
     with pytest.raises(Conflict, match="never overwritten"):
         backup(site_kind(settings), settings, saved)
-    for name in ("source.sqlite3-wal", "party.key", "site.secret"):
+    for name in ("site.sqlite3-wal", "party.key", "site.secret"):
         there = SourceSettings(data_dir=tmp_path / name)
         there.data_dir.mkdir()
         (there.data_dir / name).touch()
@@ -149,7 +149,7 @@ def test_a_service_that_could_not_go_on_is_not_backed_up(settings, tmp_path):
         site.append(connection, OpenBody("d", 20, "basic", 10**9))
     site.close()
     file = tmp_path / "file"
-    with closing(sqlite3.connect(settings.data_dir / "source.sqlite3")) as database, database:
+    with closing(sqlite3.connect(settings.data_dir / "site.sqlite3")) as database, database:
         database.execute("UPDATE ledger_spend SET nano_epsilon = '7'")
     with pytest.raises(ChainBroken):
         backup(site_kind(settings), settings, file)
@@ -197,4 +197,4 @@ def test_through_a_pipe(settings, tmp_path, monkeypatch):
     with file.open() as piped:
         monkeypatch.setattr("sys.stdin", piped)
         restored(tmp_path, PIPE)
-    assert (tmp_path / "again" / "source.sqlite3").is_file()
+    assert (tmp_path / "again" / "site.sqlite3").is_file()

@@ -295,10 +295,11 @@ def replace_place(site, place):
         ({"epsilon_lifetime": 50.0}, "limits nothing"),
         ({"minimum_rows": 10**6}, "refused"),
         ({"methods": ()}, "methods is empty"),
+        ({"methods": ("direct", "pst-x")}, "no method 'pst-x'"),
     ],
 )
 def test_policies_worth_a_word(rules, word):
-    [doubt] = doctor._doubts(Policy(**rules), [300], [5.0])
+    [doubt] = doctor._doubts(Policy(**rules), [300], [Budget.of(5.0)])
     assert word in doubt
 
 
@@ -316,7 +317,7 @@ def test_disk_folder_and_secret(site, monkeypatch):
 
 
 def test_a_read_only_database(site):
-    findings, file = Findings(), site.settings.data_dir / "target.sqlite3"
+    findings, file = Findings(), site.settings.data_dir / "site.sqlite3"
     engine = connect(f"sqlite:///file:{file}?mode=ro&uri=true")
     examination._examine_writing(findings, engine)
     engine.dispose()

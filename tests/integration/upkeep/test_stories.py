@@ -69,13 +69,13 @@ def test_an_old_backup_of_a_site_spends_nothing_until_it_has_caught_up(
 
 def outbox(home):
     """The signed releases that a target has stored."""
-    with closing(sqlite3.connect(home / "target.sqlite3")) as database:
+    with closing(sqlite3.connect(home / "site.sqlite3")) as database:
         return [json.loads(release) for [release] in database.execute("SELECT release FROM outbox")]
 
 
 def point_at(home, url):
     """A restored coordinator has another port here; elsewhere its name would lead to it."""
-    with closing(sqlite3.connect(home / "target.sqlite3")) as database, database:
+    with closing(sqlite3.connect(home / "site.sqlite3")) as database, database:
         [known] = database.execute("SELECT value FROM facts WHERE name = 'identity'").fetchone()
         moved = json.dumps(json.loads(known) | {"coordinator_url": url})
         database.execute("UPDATE facts SET value = ? WHERE name = 'identity'", (moved,))

@@ -28,7 +28,7 @@ def test_a_rewritten_ledger_stops_its_party(world):
     assert shown["state"] == "stopped"
     assert shown["cause"] == "Line 1 differs from the line 1 here."
     assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 1
-    late = next(late for late in world.show(study)["late"] if late["party"] == "main")
+    late = next(late for late in world.show(study)["waiting_for"] if late["party"] == "main")
     assert (late["state"], late["party_state"]) == ("ready", "stopped")  # its lease has ended
     for refused in (site.next, lambda: site.heartbeat(task)):
         with pytest.raises(PartyStopped, match="Line 1 differs"):

@@ -7,7 +7,7 @@ def test_the_others_go_on_with_the_quorum(world):
     study = world.begin(sources=["main", "north", "west"], quorum={"sources": 2})
     world.sites["main"].work()
     assert world.show(study)["state"] == "sources"
-    assert [late["party"] for late in world.show(study)["late"]] == ["north", "west"]
+    assert [late["party"] for late in world.show(study)["waiting_for"]] == ["north", "west"]
     lost = world.sites["north"].next()
     world.sites["west"].work()
     shown = world.show(study)

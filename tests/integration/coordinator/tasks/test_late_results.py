@@ -30,7 +30,7 @@ def test_what_was_paid_for_is_taken_after_the_quorum_and_not_used(behind, paid_b
     assert site.heartbeat(task)["cancelled"] is not paid_before
     site.send_lines(site.lines[:2])
     assert site.heartbeat(task)["cancelled"] is False  # it has paid: it may finish
-    assert [waited["party"] for waited in world.show(study)["late"]] == ["branch-1"]
+    assert [waited["party"] for waited in world.show(study)["waiting_for"]] == ["branch-1"]
     first = site.publish(result)
     assert site.publish(result) == first
     shown = world.task(study, "west")

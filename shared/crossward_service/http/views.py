@@ -1,4 +1,4 @@
-"""What every answer of a site has in common: its fields are known, and times are in ISO 8601, UTC."""
+"""What every answer and every small body has in common: its fields are known, and times are in ISO 8601, UTC."""
 
 from __future__ import annotations
 
@@ -25,3 +25,9 @@ class HeadView(View):
     def of(cls, head: Head) -> Self:
         """A head as it is shown."""
         return cls(sequence=head.sequence, hash=head.hash)
+
+
+class Form(BaseModel):
+    """A small body of plain JSON that refuses what it does not know."""
+
+    model_config = ConfigDict(extra="forbid")

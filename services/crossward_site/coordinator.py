@@ -10,9 +10,11 @@ from typing import Any
 
 from crossward.client.http import Answer, HttpClient, Retry
 from crossward.errors import CrosswardError, Forged, NotReady, PartyStopped, RemoteProblem
+from crossward.protocol.constants import Role
 from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.ledger.lines import Head, Line
 from crossward.protocol.messages import Message, Receipt
+from crossward.protocol.states import KeyState, PartyState
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 from crossward_site.identity.service import Identity, Link
 
@@ -48,7 +50,7 @@ class OfferedKey:
     def read(cls, answer: dict[str, Any]) -> OfferedKey | None:
         """The key; None for one that was revoked without a time, of which nothing counts."""
         time = answer.get("revoked")
-        if answer["state"] == "revoked" and time is None:
+        if KeyState(answer["state"]) is KeyState.REVOKED and time is None:
             return None
         return cls(str(answer["public_key"]), None if time is None else datetime.fromisoformat(time).astimezone(UTC))
 
@@ -57,8 +59,8 @@ class OfferedKey:
 class Standing:
     """What the coordinator says of a party; its keys without those that were revoked nobody knows when."""
 
-    role: str
-    state: str
+    role: Role
+    state: PartyState
     cause: str
     keys: tuple[OfferedKey, ...]
 
@@ -67,7 +69,7 @@ class Standing:
         """A party as the coordinator lists it."""
         offered = (OfferedKey.read(key) for key in answer.get("keys", ()))
         keys = tuple(key for key in offered if key is not None)
-        return cls(str(answer.get("role")), str(answer.get("state")), str(answer.get("cause") or ""), keys)
+        return cls(Role(answer["role"]), PartyState(answer["state"]), str(answer.get("cause") or ""), keys)
 
 
 def _next(after: int, page: Sequence[Any]) -> list[int]:

@@ -12,7 +12,7 @@ from crossward.client.http import Answer
 from crossward.errors import CrosswardError, RemoteProblem
 from crossward.protocol.ledger.lines import Line, OpenBody
 from crossward_service.db.engine import write
-from crossward_site.tasks.coordinator import Coordinator
+from crossward_site.coordinator import Coordinator
 
 
 class Scripted(Coordinator):
