@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from crossward.errors import CrosswardError
+from crossward.errors import CrosswardError, InvalidSetting
 from crossward_cli.options import Json, Workers
 from crossward_cli.output import clock_bar, print_json, say
 
@@ -126,10 +126,15 @@ def audit(
     quick: Annotated[bool, typer.Option("--quick", help="The short version, under a minute.")] = False,
     workers: Workers = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the same audit.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Only these, as the report names them.")] = None,
 ) -> None:
     """Put every mechanism to the test, and the test itself: planted faults must be caught."""
     with laboratory():
         from crossward_lab.audit import run
+        from crossward_lab.audit.run import CATALOGUE
+
+    if unknown := [name for name in only or () if name not in CATALOGUE]:
+        raise InvalidSetting(f"Nothing called {unknown[0]!r} is audited.", f"Known are {', '.join(CATALOGUE)}.")
 
     with Progress(
         TextColumn("[bold]audit"),
@@ -145,7 +150,8 @@ def audit(
         def progress(name: str, done: int, total: int) -> None:
             bar.update(task, description=name, completed=done, total=total)
 
-        report = run(full=not quick, seed=seed, progress=progress, workers=workers or os.cpu_count() or 1)
+        cores = workers or os.cpu_count() or 1
+        report = run(full=not quick, seed=seed, progress=progress, workers=cores, only=only)
     if json:
         print_json(report.describe())
     else:

@@ -123,9 +123,14 @@ def bind(settings: ServiceSettings) -> socket.socket:
 def run(app: FastAPI, settings: ServiceSettings) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are finished first."""
     configure_logs(settings.log_level)
-    server, listener = new_server(app, settings, lambda text: print(text, flush=True))
+    server, listener = new_server(app, settings, _say)
     with listener, stopped_by_signal():
         server.run(sockets=[listener])
+
+
+def _say(text: str) -> None:
+    """A line on standard output, in one write: where the log goes to the same file, nothing comes between."""
+    print(f"{text}\n", end="", flush=True)
 
 
 def ready_text(title: str, listener: socket.socket, settings: ServiceSettings) -> str:
@@ -260,7 +265,7 @@ def run_workers(create: Create[S], settings: S, count: int) -> None:
         os.environ[SHARED_FOLDER] = folder  # read by prometheus_client when a worker imports it
         workers = _Workers(create, settings, count, listener)
         with stopped_by_signal(workers.interrupt):
-            workers.run(lambda title: print(ready_text(title, listener, settings), flush=True))
+            workers.run(lambda title: _say(ready_text(title, listener, settings)))
 
 
 def _work(create: Create[S], settings: S, listener: socket.socket, pipe: Connection) -> None:
