@@ -13,11 +13,12 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import StringConstraints, ValidationError
+from pydantic import Field, ValidationError
 from sqlalchemy import Connection, Engine
 from starlette.concurrency import run_in_threadpool
 
 from crossward.errors import AccessRefused
+from crossward.values import Slug
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger.service import Stopped
 from crossward_coordinator.people.tables import TOKENS, PersonRole
@@ -29,8 +30,9 @@ from crossward_service.http.app import transaction
 from crossward_service.http.views import Form
 from crossward_service.ops.crash import crash_point
 
-PartyId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+PartyId = Slug
 StudyId = PartyId
+Protocol = Annotated[int, Field(ge=1, le=1_000_000)]
 After = Annotated[str, Query(max_length=64, pattern=r"^[a-z0-9-]*$")]
 
 T = TypeVar("T")

@@ -43,7 +43,7 @@ class Identity:
 
     def sign(self, receipt: Receipt) -> SignedReceipt:
         """Countersign."""
-        return SignedReceipt.sign(receipt, self.key, party=COORDINATOR)
+        return SignedReceipt.sign(receipt, self.key)
 
 
 def load(path: Path) -> Identity:

@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from crossward.client.http import Answer, HttpClient, Retry
-from crossward.errors import CrosswardError, Forged, NotReady, PartyStopped, RemoteProblem
+from crossward.errors import CrosswardError, Forged, NotReady, PartyStopped, RemoteProblem, UnknownVersion
+from crossward.protocol import versions
 from crossward.protocol.constants import Role
 from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.ledger.lines import Head, Line
 from crossward.protocol.messages import Message, Receipt
 from crossward.protocol.states import KeyState, PartyState
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
+from crossward.values import LARGEST
 from crossward_site.identity.service import Identity, Link
 
 _JSON = {"Content-Type": "application/json"}
@@ -89,11 +91,22 @@ class Coordinator:
             insecure=link.insecure,
             retry=retry or Retry(attempts=3, longest=5.0),
         )
+        self._version: int | None = None
+
+    @property
+    def version(self) -> int:
+        """The version of the protocol to speak: asked for once, and again after a refusal for its sake."""
+        if self._version is None:
+            with _understood():
+                newest = int(self._http.get("/v1/coordinator").json()["protocol"])
+            self._version = versions.agree(newest, they="the coordinator", we="this site")
+        return self._version
 
     def next_task(self, wait: float) -> TaskMessage | None:
         """A task with a lease, or None after `wait` seconds without one."""
         with _understood():
-            answer = self._http.request("POST", "/v1/tasks/next", params={"wait": wait}, wait=wait)
+            params = {"wait": wait, "protocol": versions.newest()}
+            answer = self._http.request("POST", "/v1/tasks/next", params=params, wait=wait)
             return None if answer.status == 204 or not answer.body else TaskMessage.from_json(answer.body)
 
     def heartbeat(self, beat: HeartbeatMessage) -> bool:
@@ -115,10 +128,13 @@ class Coordinator:
 
     def send_lines(self, lines: Sequence[Line]) -> Receipt:
         """Hand ledger lines in without a result; gives the receipt, once its signature is right."""
-        body = {"lines": [line.to_dict() for line in lines]}
+        body = {"lines": [line.text for line in lines]}
         with _understood():
             answer = self._http.post(f"/v1/ledger/{self.identity.party}/lines", body, idempotent=True)
-            return SignedReceipt.from_json(answer.body).verify(self.identity.verifier)
+            receipt = SignedReceipt.from_json(answer.body).verify(self.identity.verifier)
+        if receipt.party != self.identity.party:
+            raise Forged("The receipt is another party's.", "The coordinator must send this site's.")
+        return receipt
 
     def mirror(self, after: int) -> list[Line]:
         """The mirror's lines after this one, up to the head it had when first asked, and no further."""
@@ -139,12 +155,12 @@ class Coordinator:
     def _page(self, after: int) -> tuple[list[Line], int]:
         """Lines after this one, and how many the mirror has in all."""
         answer = self._http.get(f"/v1/ledger/{self.identity.party}", params={"after": after}).json()
-        return [Line.from_dict(line) for line in answer["lines"]], int(answer["head"]["sequence"])
+        return [Line.from_text(line) for line in answer["lines"]], int(answer["head"]["sequence"])
 
     def mirror_head(self) -> Head:
         """Where the mirror ends, as the coordinator says without a signature: to look at, not to act on."""
         with _understood():
-            answer = self._http.get(f"/v1/ledger/{self.identity.party}", params={"after": 2**53, "limit": 1}).json()
+            answer = self._http.get(f"/v1/ledger/{self.identity.party}", params={"after": LARGEST, "limit": 1}).json()
             return Head(int(answer["head"]["sequence"]), str(answer["head"]["hash"]))
 
     def keys_of(self, party: str) -> list[OfferedKey]:
@@ -175,7 +191,13 @@ class Coordinator:
                 after = str(page["next"])
 
     def _send(self, path: str, message: Message, *, idempotent: bool) -> Answer:
-        return self._http.request("POST", path, body=message.canonical(), headers=_JSON, idempotent=idempotent)
+        """Send a message in the version that both sides speak."""
+        body = message.model_copy(update={"version": self.version}).canonical()
+        try:
+            return self._http.request("POST", path, body=body, headers=_JSON, idempotent=idempotent)
+        except UnknownVersion:
+            self._version = None  # it speaks another one than when it was asked
+            raise
 
     def close(self) -> None:
         """Close the connections."""

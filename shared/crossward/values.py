@@ -21,10 +21,13 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from crossward.errors import CrosswardError
 
+SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
+"""A name of a party or a study, of at most 64 characters."""
+
 MOST_COLUMNS = 10_000
 MOST_PARTIES = 1_000
-LARGEST = 2**53
-"""Whole numbers up to here are exact in every reader of JSON."""
+LARGEST = 2**53 - 1
+"""Whole numbers up to here are exact in every reader of JSON, and each is the only one that is read so."""
 
 
 def refusal(cause: str, fix: str) -> PydanticCustomError:
@@ -57,7 +60,7 @@ _PLAIN = AfterValidator(_printable)
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000), _PLAIN]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), _PLAIN]
 Note = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2_000), _PLAIN]
-Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+Slug = Annotated[str, StringConstraints(pattern=f"^{SLUG}$", max_length=64)]
 
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(_unsigned_zero)]
 Positive = Annotated[Real, Field(gt=0)]

@@ -68,7 +68,7 @@ def show(file: File, json: Json = False) -> None:
 
     lines = list(read_file(file))
     if json:
-        print_json([line.to_dict() for line in lines])
+        print_json([{**line.values, "hash": line.hash} for line in lines])
         return
     times = [moment(line.time / 1000).strftime("%Y-%m-%d %H:%M:%S") for line in lines]
     print_table(

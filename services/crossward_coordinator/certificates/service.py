@@ -12,7 +12,7 @@ from crossward.protocol.certificate import (
     CertifiedRelease,
     SignedCertificate,
 )
-from crossward.protocol.constants import COORDINATOR, certificate_id
+from crossward.protocol.constants import certificate_id
 from crossward.protocol.descriptions import read_release
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.ledger.lines import ReserveBody
@@ -34,6 +34,7 @@ def issue(connection: Connection, own: Identity, stored: StoredStudy, now: float
         return  # cancelled as a draft: nobody was asked for anything
     study = stored.study
     certificate = Certificate(
+        version=parties.common_version(connection, (*study.sources, *study.targets)),
         id=certificate_id(stored.digest),
         study=stored.id,
         study_hash=stored.digest,
@@ -49,7 +50,7 @@ def issue(connection: Connection, own: Identity, stored: StoredStudy, now: float
         public_set=public_sets.digest(connection, stored.id),
         parties=tuple(_party(connection, stored, task) for task in tasks_of(connection, stored.id)),
     )
-    signed = SignedCertificate.sign(certificate, own.key, party=COORDINATOR)
+    signed = SignedCertificate.sign(certificate, own.key)
     connection.execute(insert(certificates).values(study=stored.id, document=signed.canonical().decode()))
 
 
@@ -87,7 +88,7 @@ def _charged(connection: Connection, stored: StoredStudy, task: StoredTask) -> C
     if line is None or not isinstance(line.body, ReserveBody) or line.body.study_hash != stored.digest:
         return None
     cost = line.body.cost
-    return CertifiedCharge(line=line.sequence, epsilon=cost.epsilon, delta=cost.delta)
+    return CertifiedCharge(line=line.sequence, nano_epsilon=cost.nano_epsilon, atto_delta=cost.atto_delta)
 
 
 def _release(connection: Connection, document: str) -> CertifiedRelease:
@@ -100,8 +101,8 @@ def _release(connection: Connection, document: str) -> CertifiedRelease:
         signed_by=signed.key_id,
         public_key=None if key is None else key.public_key,
         mechanism=release.mechanism,
-        epsilon=release.epsilon,
-        delta=release.delta,
+        nano_epsilon=release.cost.nano_epsilon,
+        atto_delta=release.cost.atto_delta,
         neighbours=release.neighbours,
         code_version=release.version,
         records=model.n,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from crossward.errors import ChainBroken
+from crossward.protocol.constants import MOST_LINES
 from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.ledger.lines import Line
+from crossward.protocol.tasks import LineText
+from crossward.values import LARGEST
 from crossward_coordinator.access import (
     FromParty,
     Own,
@@ -34,13 +37,13 @@ router = APIRouter(prefix="/v1/ledger", tags=["ledger"])
 
 
 class LinesBody(Form):
-    """Lines of the party's own ledger, in order, as `Line.to_dict` gives them."""
+    """Lines of the party's own ledger, in order, each in its canonical form."""
 
-    lines: Annotated[list[dict[str, Any]], Field(max_length=10_000)]
+    lines: Annotated[list[LineText], Field(max_length=MOST_LINES)]
 
 
 def _read(body: bytes) -> list[Line]:
-    return [Line.from_dict(values) for values in form(LinesBody)(body).lines]
+    return [Line.from_text(text) for text in form(LinesBody)(body).lines]
 
 
 @router.get("/{party}")
@@ -48,7 +51,7 @@ def show(
     party: PartyId,
     reader: Reader,
     connection: Reading,
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 500,
 ) -> LinesView:
     """The mirror of a party's ledger, line by line."""

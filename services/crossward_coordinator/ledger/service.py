@@ -64,13 +64,17 @@ def take_lines(
     connection: Connection, own: Identity, party: str, lines: Sequence[Line], now: float
 ) -> SignedReceipt | Stopped:
     """Lines without a result: a dataset was opened, a task was given up. A stopped party may show that it is sound."""
-    head = extend(connection, parties.lock_signer(connection, party), lines, now)
-    return head if isinstance(head, Stopped) else receipt(own, LINES, None, head, now)
+    who = parties.lock_signer(connection, party)
+    head = extend(connection, who, lines, now)
+    return head if isinstance(head, Stopped) else receipt(own, who.id, who.version, LINES, None, head, now)
 
 
-def receipt(own: Identity, task: str, release: str | None, head: Head, now: float) -> SignedReceipt:
-    """A countersigned receipt."""
-    return own.sign(Receipt(task=task, release=release, head=head, time=moment(now)))
+def receipt(
+    own: Identity, party: str, version: int, task: str, release: str | None, head: Head, now: float
+) -> SignedReceipt:
+    """A countersigned receipt, in a version of the protocol that the party reads."""
+    receipt = Receipt(version=version, party=party, task=task, release=release, head=head, time=moment(now))
+    return own.sign(receipt)
 
 
 def _end_leases(connection: Connection, party: str, now: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 from crossward.errors import ChainBroken
 from crossward.protocol.ledger.lines import Head, Line
@@ -11,11 +11,11 @@ from crossward_service.http.views import HeadView, View
 
 
 class LinesView(View):
-    """Lines of a mirrored ledger, as they are hashed; `next` is the `after` of the next page."""
+    """Lines of a mirrored ledger, each the text that is hashed; `next` is the `after` of the next page."""
 
     party: str
     head: HeadView
-    lines: list[dict[str, Any]]
+    lines: list[str]
     next: int | None
 
     @classmethod
@@ -24,7 +24,7 @@ class LinesView(View):
         return cls(
             party=party,
             head=HeadView.of(head),
-            lines=[line.to_dict() for line in lines],
+            lines=[line.text for line in lines],
             next=lines[-1].sequence if len(lines) == limit else None,
         )
 

@@ -6,15 +6,17 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import Field, StringConstraints, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from crossward.protocol.constants import Role
+from crossward.protocol.messages import PublicKey
 from crossward_coordinator.access import (
     After,
     FromParty,
     Operator,
     Own,
     PartyId,
+    Protocol,
     Reader,
     Reading,
     Settings,
@@ -31,8 +33,6 @@ from crossward_service.http.views import Form
 
 router = APIRouter(prefix="/v1", tags=["parties"])
 
-PublicKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
-
 
 class InviteBody(Form):
     """Whom to invite, and as what."""
@@ -42,10 +42,11 @@ class InviteBody(Form):
 
 
 class EnrolBody(Form):
-    """The code, and the key the site made."""
+    """The code, the key the site made, and the newest version of the protocol that it speaks."""
 
     code: Annotated[str, Field(min_length=1, max_length=200)]
     public_key: PublicKey
+    protocol: Protocol
 
 
 class KeyBody(Form):
@@ -73,7 +74,7 @@ def invite(
 def join(body: Annotated[EnrolBody, sent(form(EnrolBody))], own: Own, connection: Writing) -> EnrolledView:
     """Enrol with a code and the site's own public key."""
     now = time.time()
-    return EnrolledView.of(service.enrol(connection, body.code, body.public_key, now=now), own, now)
+    return EnrolledView.of(service.enrol(connection, body.code, body.public_key, body.protocol, now=now), own, now)
 
 
 @router.get("/parties")

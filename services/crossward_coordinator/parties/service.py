@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from crossward.errors import Conflict, Forged, KeyRevoked, NotFound, PartyStopped, WrongCode
 from crossward.protocol import keys as ed25519
+from crossward.protocol import versions
 from crossward.protocol.constants import COORDINATOR, Role
 from crossward.protocol.states import KeyState, PartyState
 from crossward_coordinator.parties.tables import KEY_STATES, PARTY_STATES, Party, StoredKey, invites, keys, parties
@@ -114,8 +115,24 @@ def invite(connection: Connection, party: str, role: Role, *, now: float, lasts:
     return Invite(party, role, code, now + lasts)
 
 
-def enrol(connection: Connection, code: str, public_key: str, *, now: float) -> Enrolment:
+def hear(connection: Connection, party: str, protocol: int) -> None:
+    """Write down which version of the protocol a party speaks."""
+    connection.execute(update(parties).where(parties.c.id == party).values(protocol=protocol))
+
+
+def agree(protocol: int) -> None:
+    """Refuse a site whose version of the protocol has none in common with this coordinator's."""
+    versions.agree(protocol, they="the site", we="the coordinator")
+
+
+def common_version(connection: Connection, names: Iterable[str]) -> int:
+    """The newest version of the protocol that all of them can read, and this coordinator."""
+    return min((party.version for party in find_all(connection, names).values()), default=versions.newest())
+
+
+def enrol(connection: Connection, code: str, public_key: str, protocol: int, *, now: float) -> Enrolment:
     """Join with a code and a key. The same code and key again give the same answer: the first may have been lost."""
+    agree(protocol)
     key_id = ed25519.key_id(ed25519.public_key(public_key))
     query = select(invites).where(invites.c.code_hash == _hash(code))
     invitation = connection.execute(query.with_for_update()).one_or_none()
@@ -129,20 +146,21 @@ def enrol(connection: Connection, code: str, public_key: str, *, now: float) -> 
         raise WrongCode("This invitation was used before.", "Ask the operator for a new invitation.")
     if invitation.expires < now:
         raise WrongCode("This invitation has expired.", "Ask the operator for a new invitation.")
-    _admit(connection, enrolment.party, enrolment.role, now)
+    _admit(connection, enrolment.party, enrolment.role, protocol, now)
     _add_key(connection, enrolment.party, key_id, public_key, now)
     connection.execute(update(invites).where(invites.c.code_hash == invitation.code_hash).values(used_by=public_key))
     return enrolment
 
 
-def _admit(connection: Connection, party: str, role: Role, now: float) -> None:
+def _admit(connection: Connection, party: str, role: Role, protocol: int, now: float) -> None:
     """A new party, or a revoked one that was invited again: its mirrored ledger goes on where it was."""
     known = find(connection, party)
     if known is None:
         row = {"id": party, "role": role, "state": PartyState.ACTIVE, "cause": "", "since": now}
-        connection.execute(insert(parties).values(row))
+        connection.execute(insert(parties).values(row | {"protocol": protocol}))
     elif known.state is PartyState.REVOKED:
         _move(connection, party, PartyState.ACTIVE, of=(PartyState.REVOKED,), cause="", since=now)
+        hear(connection, party, protocol)
     else:
         raise Conflict(f"{party} is enrolled already.", "It rotates its key itself.")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Column, Float, ForeignKey, String, Table, Text
+from sqlalchemy import Column, Float, ForeignKey, Integer, String, Table, Text
 
+from crossward.protocol import versions
 from crossward.protocol.constants import Role
 from crossward.protocol.states import KeyState, PartyState
 from crossward_coordinator.database import metadata
@@ -34,6 +35,7 @@ parties = Table(
     Column("since", Float, nullable=False),
     Column("seen", Float),
     Column("agreed", Float),
+    Column("protocol", Integer, nullable=False),
 )
 
 keys = Table(
@@ -69,7 +71,10 @@ nonces = Table(
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A party. `seen`: its last signed request; `agreed`: when, stopped, it last showed a sound ledger."""
+    """A party. `seen`: its last signed request; `agreed`: when, stopped, it last showed a sound ledger.
+
+    `protocol` is the newest version of the protocol that it speaks, as it last said.
+    """
 
     id: str
     role: Role
@@ -78,6 +83,12 @@ class Party:
     since: float
     seen: float | None
     agreed: float | None
+    protocol: int
+
+    @property
+    def version(self) -> int:
+        """The version to speak with it."""
+        return min(self.protocol, versions.newest())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from crossward.protocol import versions
 from crossward.protocol.constants import COORDINATOR, Role
 from crossward.protocol.states import KeyState, PartyState
 from crossward.protocol.times import Time, moment, moment_or_none
@@ -15,19 +16,25 @@ from crossward_service.http.views import View
 
 
 class CoordinatorView(View):
-    """Who this coordinator is."""
+    """Who this coordinator is, and the newest version of the protocol that it speaks."""
 
     name: str
     public_key: str
     key_id: str
     version: str
+    protocol: int
     time: Time
 
     @classmethod
     def of(cls, own: Identity, now: float) -> Self:
         """The coordinator that signs with this key."""
         return cls(
-            name=COORDINATOR, public_key=own.public_key, key_id=own.key_id, version=__version__, time=moment(now)
+            name=COORDINATOR,
+            public_key=own.public_key,
+            key_id=own.key_id,
+            version=__version__,
+            protocol=versions.newest(),
+            time=moment(now),
         )
 
 

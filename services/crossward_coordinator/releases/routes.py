@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from crossward.protocol import messages
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward_coordinator.access import Reader, Reading
 from crossward_coordinator.openapi import answers
@@ -13,7 +14,7 @@ from crossward_coordinator.releases import service
 
 router = APIRouter(prefix="/v1/releases", tags=["releases"])
 
-Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[messages.Digest, Path()]
 
 
 @router.get("/{digest}", response_class=Response, responses=answers(SignedRelease, "A signed release."))

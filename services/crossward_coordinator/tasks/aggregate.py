@@ -68,16 +68,17 @@ def compute(own: Identity, task: TaskMessage, study: Study, X: NDArray[np.floati
     """The aggregate of the task's inputs on the public records, signed by the coordinator."""
     inputs = [signed.content() for signed in task.inputs]
     models = [to_model(study, message) for message in inputs]
-    message = to_message(study, aggregate(study, models, X, y), COORDINATOR, inputs)
+    message = to_message(study, aggregate(study, models, X, y), COORDINATOR, inputs, version=task.version)
     check_message(study, message)
-    return SignedRelease.sign(message, own.key, party=COORDINATOR)
+    return SignedRelease.sign(message, own.key)
 
 
 def _finish(connection: Connection, own: Identity, task_id: str, release: SignedRelease) -> None:
     now = time.time()
     task, stored = lock_task(connection, COORDINATOR, task_id)
     if task.is_open:
-        finish(connection, task, release, receipt(own, task_id, release.digest, START, now), now)
+        accepted = receipt(own, COORDINATOR, release.content().version, task_id, release.digest, START, now)
+        finish(connection, task, release, accepted, now)
         advance(connection, own, stored.id, now)
 
 

@@ -47,7 +47,7 @@ class OpenedResult:
         """Read a result, the model inside its release, and its lines."""
         message = ResultMessage.from_json(data)
         content = None if message.release is None else message.release.content()
-        return cls(message, content, tuple(Line.from_dict(values) for values in message.lines))
+        return cls(message, content, tuple(Line.from_text(text) for text in message.lines))
 
 
 def take(
@@ -74,7 +74,8 @@ def take(
         return head
     if content is not None:
         _check_paid(connection, study, task, content)
-    receipt = ledger.receipt(own, task_id, None if content is None else content.digest, head, now)
+    digest = None if content is None else content.digest
+    receipt = ledger.receipt(own, party, who.version, task_id, digest, head, now)
     finish(connection, task, message.release, receipt, now, late=late)
     advance(connection, own, study.id, now)
     crash_point("after-store")  # all is written, not committed

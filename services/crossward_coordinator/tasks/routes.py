@@ -9,11 +9,23 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from crossward.protocol import messages
 from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
-from crossward_coordinator.access import FromParty, Own, Settings, Writing, engine_of, refuse, sent, settings_of
+from crossward_coordinator.access import (
+    FromParty,
+    Own,
+    Protocol,
+    Settings,
+    Writing,
+    engine_of,
+    refuse,
+    sent,
+    settings_of,
+)
 from crossward_coordinator.ledger.service import Stopped
 from crossward_coordinator.openapi import answers, sends
+from crossward_coordinator.parties import service as parties
 from crossward_coordinator.tasks import results, service
 from crossward_coordinator.tasks.results import OpenedResult
 from crossward_coordinator.tasks.views import PulseView
@@ -22,7 +34,7 @@ from crossward_service.ops.crash import crash_point
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
-TaskId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
+TaskId = Annotated[messages.TaskId, Path()]
 
 
 @router.post(
@@ -31,10 +43,15 @@ TaskId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
     responses={**answers(TaskMessage, "A task, leased."), 204: {"description": "There is none now."}},
 )
 async def next_task(
-    request: Request, party: FromParty, settings: Settings, wait: Annotated[float, Query(ge=0, le=300)] = 0.0
+    request: Request,
+    party: FromParty,
+    settings: Settings,
+    protocol: Annotated[Protocol, Query()],
+    wait: Annotated[float, Query(ge=0, le=300)] = 0.0,
 ) -> Response:
-    """Lease a task, waiting for one as long as `wait` seconds (30 at most)."""
+    """Lease a task, waiting for one as long as `wait` seconds (30 at most). `protocol`: the party's newest version."""
     end = time.monotonic() + min(wait, settings.longest_wait)
+    await to_thread.run_sync(_hear, request, party, protocol, limiter=request.app.state.polling)
     while True:
         task = await to_thread.run_sync(_take, request, party, limiter=request.app.state.polling)
         if task is not None:
@@ -44,6 +61,16 @@ async def next_task(
         if over or await request.is_disconnected():
             return Response(status_code=204)
         await anyio.sleep(settings.poll_seconds)
+
+
+def _hear(request: Request, party: str, protocol: int) -> None:
+    """Note which version a party speaks, if that is news; refuse one that has none in common with ours."""
+    parties.agree(protocol)
+    with read(engine_of(request)) as connection:
+        known = parties.get(connection, party).protocol
+    if known != protocol:
+        with write(engine_of(request)) as connection:
+            parties.hear(connection, party, protocol)
 
 
 def _take(request: Request, party: str) -> TaskMessage | None:

@@ -67,6 +67,7 @@ def lease(connection: Connection, party: str, *, now: float, lasts: float) -> Ta
             inputs=releases.inputs(connection, study, task.kind),
             attempt=attempt,
             lead=stored.lead,
+            version=parties.common_version(connection, (*study.sources, *study.targets)),
         )
     return None
 

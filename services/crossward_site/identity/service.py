@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from crossward.client.http import HttpClient
 from crossward.errors import InvalidSetting, KeyRevoked, NotReady, RemoteProblem, UnknownParty
-from crossward.protocol import keys
+from crossward.protocol import keys, versions
 from crossward.protocol.constants import Role
 from crossward_service.db.engine import read, write
 from crossward_service.http.signing import Signer
@@ -117,8 +117,9 @@ def join(site: Site, coordinator_url: str, code: str, roles: Collection[Role], l
     if not (site.home / name).exists():
         keys.save(keys.generate(), site.home / name)
     key = keys.load(site.home / name)
+    asked = {"code": code, "public_key": keys.public_text(key), "protocol": versions.newest()}
     with HttpClient(url, ca=link.ca, insecure=link.insecure) as http:
-        enrolment = Enrolment.of(http.post("/v1/parties", {"code": code, "public_key": keys.public_text(key)}).json())
+        enrolment = Enrolment.of(http.post("/v1/parties", asked).json())
     if enrolment.role not in roles:
         raise InvalidSetting(
             f"The code enrols a {enrolment.role}, and this is a {' or '.join(roles)}.", "Ask for a code of this role."

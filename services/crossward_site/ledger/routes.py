@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from crossward.values import LARGEST
 from crossward_service.db.engine import read
 from crossward_service.http.views import HeadView
 from crossward_site.access import OpenSite, SiteRunner
@@ -14,7 +15,7 @@ from crossward_site.ledger.views import AgreedView, LedgerView, SoundnessView
 
 router = APIRouter(tags=["ledger"])
 
-After = Annotated[int, Query(ge=0, le=2**53)]
+After = Annotated[int, Query(ge=0, le=LARGEST)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
@@ -22,7 +23,7 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 def get_ledger(site: OpenSite, after: After = 0, limit: Limit = 1000) -> LedgerView:
     """The ledger's lines after this one."""
     with read(site.engine) as connection:
-        lines = [line.to_dict() for line in site.ledger.lines(connection, after, limit)]
+        lines = [line.text for line in site.ledger.lines(connection, after, limit)]
         head = site.ledger.head(connection)
     return LedgerView(lines=lines, head=HeadView.of(head))
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import JsonValue
-
 from crossward_service.http.views import HeadView, View
 
 
 class LedgerView(View):
     """Lines of the site's ledger, and its head."""
 
-    lines: list[dict[str, JsonValue]]
+    lines: list[str]
     head: HeadView
 
 

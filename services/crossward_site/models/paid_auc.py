@@ -22,6 +22,7 @@ from crossward.privacy.noise import SYSTEM
 from crossward.privacy.release import Release
 from crossward.protocol.canonical import canonical, sha256
 from crossward.protocol.constants import PAID_AUC, Role
+from crossward.protocol.descriptions import written
 from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
 from crossward.study import work
 from crossward_service.db.engine import read, write
@@ -58,7 +59,7 @@ def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: floa
         model=served.release,
         auc=paid.auc,
         deviation=paid.deviation,
-        release=json.loads(paid.release.canonical()),
+        release=written(paid.release),
     )
     return _store(site, task, document)
 

@@ -7,7 +7,6 @@ a steward approved is measured once more as it is charged, with all that was cha
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -156,7 +155,7 @@ def charge(site: Site, connection: Connection, study: Study, lead: str, body: Re
 
 def digest_of(release: Release) -> str:
     """What a reservation says of its release: all but the code's version, which may change before the release."""
-    return sha256(canonical(_unversioned(json.loads(release.canonical()))))
+    return sha256(canonical(_unversioned(release.describe())))
 
 
 def _unversioned(described: dict[str, Any]) -> dict[str, Any]:

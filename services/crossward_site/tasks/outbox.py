@@ -50,7 +50,7 @@ def store(
     task = announcement.task
     signed = None
     if message is not None:
-        signed = SignedRelease.sign(message, identity.key, party=identity.party)
+        signed = SignedRelease.sign(message, identity.key)
     with write(site.engine) as connection:
         known = is_stored(connection, task.id)
         if not tasks.move(connection, task, TaskState.STORED, site.clock(), progress=0.9, cause="") or known:
@@ -79,7 +79,7 @@ def publish(site: Site, coordinator: Coordinator, task: Task) -> Receipt:
         site.check_running(connection)
         query = select(outbox.c.release, outbox.c.digest).where(outbox.c.task == task.id)
         text, digest = connection.execute(query).one()
-        lines = tuple(line.to_dict() for line in unconfirmed(site, connection))
+        lines = tuple(line.text for line in unconfirmed(site, connection))
     release = None if text is None else SignedRelease.from_json(text)
     try:
         signed = coordinator.result(ResultMessage(task=task.id, release=release, lines=lines))
@@ -88,7 +88,7 @@ def publish(site: Site, coordinator: Coordinator, task: Task) -> Receipt:
         raise
     crash_point("after-publish")
     receipt = signed.verify(coordinator.identity.verifier)
-    if (receipt.task, receipt.release) != (task.id, digest):
+    if (receipt.party, receipt.task, receipt.release) != (coordinator.identity.party, task.id, digest):
         raise Forged("The receipt is for another release.", "The coordinator must send the receipt of this task.")
     _remember(site, task, signed)
     return receipt

@@ -129,4 +129,5 @@ def to_send(announcement: Announcement, trained: TrainedModel, party: str) -> Mo
     """What of a trained model leaves the site; None where nothing does."""
     if announcement.release is None:
         return None
-    return to_message(announcement.task.study, trained, party, announcement.inputs)
+    version = announcement.task.message.version
+    return to_message(announcement.task.study, trained, party, announcement.inputs, version=version)

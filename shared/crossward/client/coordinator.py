@@ -101,7 +101,7 @@ class Client(Connected):
     # -- ledgers (auditor) ------------------------------------------------------------------------------------------
     def ledger(self, party: str) -> list[Line]:
         """The mirror of a party's ledger."""
-        return [Line.from_dict(line) for line in self._pages(f"/v1/ledger/{party}", "lines")]
+        return [Line.from_text(line) for line in self._pages(f"/v1/ledger/{party}", "lines")]
 
     def verify(self, party: str) -> Json:
         """Whether the mirror of a party's ledger holds, and if not, its first line that is wrong."""

@@ -283,9 +283,9 @@ class Connected:
         answer: Json = self._http.post(path, body, idempotent=idempotent).json()
         return answer
 
-    def _pages(self, path: str, key: str) -> list[Json]:
+    def _pages(self, path: str, key: str) -> list[Any]:
         """Every item of a list that comes in pages."""
-        items: list[Json] = []
+        items: list[Any] = []
         after: Any = None
         while True:
             page = self._get(path, **({} if after is None else {"after": after}))

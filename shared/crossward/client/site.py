@@ -111,7 +111,7 @@ class SiteClient(Connected):
         """The site's own ledger."""
         lines: list[Line] = []
         while page := self._get("/v1/ledger", after=len(lines))["lines"]:
-            lines += [Line.from_dict(line) for line in page]
+            lines += [Line.from_text(line) for line in page]
         return lines
 
     def verify(self) -> Json:

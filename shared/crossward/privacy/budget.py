@@ -83,6 +83,12 @@ def atto_delta(delta: float | str | Decimal) -> int:
     return _scaled(delta, ATTO, math.ceil, "delta")
 
 
+def number_text(nano: int) -> str:
+    """Nano-epsilon as people write epsilon, exactly."""
+    whole, part = divmod(nano, 10**NANO)
+    return f"{whole}.{part:0{NANO}d}".rstrip("0").rstrip(".")
+
+
 def _check_whole(*amounts: int) -> None:
     if not all(type(amount) is int and amount >= 0 for amount in amounts):
         raise InvalidEpsilon(f"Costs and budgets are whole numbers of at least 0, not {amounts}.", "Round them first.")

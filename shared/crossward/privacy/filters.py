@@ -20,7 +20,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import NoReturn, Protocol
 
 from crossward.errors import BudgetExceeded, InvalidEpsilon
-from crossward.privacy.budget import ATTO, NANO, Budget, Cost
+from crossward.privacy.budget import ATTO, NANO, Budget, Cost, number_text
 from crossward.privacy.release import Release
 
 
@@ -59,11 +59,6 @@ def _add(spend: Spend, cost: Cost) -> Spend:
     )
 
 
-def _number(nano: int) -> str:
-    whole, part = divmod(nano, 10**NANO)
-    return f"{whole}.{part:0{NANO}d}".rstrip("0").rstrip(".")
-
-
 @dataclass(frozen=True, slots=True)
 class BasicFilter:
     """Sums of epsilon and delta stay within the budget."""
@@ -75,9 +70,9 @@ class BasicFilter:
         after = _add(spend, cost)
         if after.nano_epsilon > self.budget.nano_epsilon:
             raise BudgetExceeded(
-                f"This release costs epsilon {_number(cost.nano_epsilon)}; {_number(spend.nano_epsilon)} of "
-                f"{_number(self.budget.nano_epsilon)} is spent.",
-                f"Ask for at most epsilon {_number(self.budget.nano_epsilon - spend.nano_epsilon)}.",
+                f"This release costs epsilon {number_text(cost.nano_epsilon)}; {number_text(spend.nano_epsilon)} of "
+                f"{number_text(self.budget.nano_epsilon)} is spent.",
+                f"Ask for at most epsilon {number_text(self.budget.nano_epsilon - spend.nano_epsilon)}.",
             )
         if after.atto_delta > self.budget.atto_delta:
             raise BudgetExceeded(
@@ -129,9 +124,9 @@ class ZcdpFilter:
         after = _add(spend, cost)
         if after.atto_rho > self.limit:
             raise BudgetExceeded(
-                f"This release costs epsilon {_number(cost.nano_epsilon)} (rho {cost.epsilon**2 / 2:.4g}); rho "
+                f"This release costs epsilon {number_text(cost.nano_epsilon)} (rho {cost.epsilon**2 / 2:.4g}); rho "
                 f"{spend.atto_rho / 10**ATTO:.4g} of {self.limit / 10**ATTO:.4g} is spent.",
-                f"Ask for at most epsilon {_number(self._left(spend))}.",
+                f"Ask for at most epsilon {number_text(self._left(spend))}.",
             )
         return after
 

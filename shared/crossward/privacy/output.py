@@ -18,8 +18,11 @@ from crossward.errors import InvalidSetting, NotConverged
 from crossward.privacy.budget import check_epsilon, is_number
 from crossward.privacy.noise import Array, Randomness
 
-MOST_STEPS = 2.0**52
+MOST_STEPS = 2**52
 """Below this many steps of the grid, floating-point numbers are at least as fine as the grid."""
+
+FINEST, COARSEST = -900, 900
+"""The exponents that a grid may have: with them every weight on it is an exact floating-point number."""
 
 
 def power_of_two_below(value: float) -> float:
@@ -30,7 +33,25 @@ def power_of_two_below(value: float) -> float:
 def grid_for(scale: float) -> float:
     """The grid for noise of this scale: 2^8 steps to the scale loses no accuracy, and is still 2^40 times coarser than
     the spacing of floating-point numbers of that size."""
+    if not 2.0 ** (FINEST + 8) <= scale < 2.0**COARSEST:
+        raise InvalidSetting(f"Noise of the scale {scale:.3g} has no grid.", "Choose less extreme settings.")
     return power_of_two_below(scale) * 2.0**-8
+
+
+def on_own_grid(w: Array) -> Array:
+    """w to 40 bits of its largest number: for what is computed from releases alone, and so hides nothing."""
+    largest = float(np.max(np.abs(w), initial=0.0))
+    if not 2.0 ** (FINEST + 40) <= largest < 2.0**COARSEST:
+        largest = 1.0  # all but zero, or refused by the next line
+    return on_grid(w, power_of_two_below(largest) * 2.0**-40)
+
+
+def common_grid(w: Array) -> float:
+    """The coarsest grid on which all of w lies; 1 for zeros."""
+    lowest = [math.ldexp(1.0, math.frexp(weight)[1] - 53) for weight in w.tolist() if weight]
+    grid = min(lowest, default=1.0)
+    steps = [abs(int(weight / grid)) for weight in w.tolist()] if lowest else []
+    return grid * min((step & -step for step in steps if step), default=1)
 
 
 def on_grid(w: Array, grid: float) -> Array:

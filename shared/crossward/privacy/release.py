@@ -6,7 +6,6 @@ has a class of its own in `crossward.privacy.mechanisms`; releases that belong t
 
 from __future__ import annotations
 
-import json
 import math
 import numbers
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -149,22 +148,18 @@ class Release:
         return replace(self, seeded=True) if seeded else self
 
     def describe(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Plain values, ready for JSON. What it costs is in whole numbers, as it is charged."""
         return self._head() | {"parameters": {own: _plain(getattr(self, own)) for own in self._own()}}
 
     def _head(self) -> dict[str, Any]:
         return {
             "mechanism": self.mechanism,
-            "epsilon": self.epsilon if self.private else None,
-            "delta": self.delta,
+            "nano_epsilon": self.cost.nano_epsilon if self.private else None,
+            "atto_delta": self.cost.atto_delta if self.private else 0,
             "neighbours": self.neighbours,
             "seeded": self.seeded,
             "version": self.version,
         }
-
-    def canonical(self) -> bytes:
-        """The one byte string of this description, for hashing and signing."""
-        return json.dumps(self.describe(), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 _COMMON = frozenset(item.name for item in fields(Release))

@@ -11,15 +11,14 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from crossward.errors import Forged
+from crossward.privacy.budget import number_text
 from crossward.protocol import keys
 from crossward.protocol.constants import COORDINATOR, TaskKind
 from crossward.protocol.envelopes import Signed
-from crossward.protocol.ledger.lines import Head
-from crossward.protocol.messages import Content, Digest, KeyId, TaskId
+from crossward.protocol.messages import Content, Digest, KeyId, MirrorHead, Paid, PublicKey, TaskId
 from crossward.protocol.states import StudyState, TaskState
 from crossward.protocol.times import Time
-from crossward.values import MOST_PARTIES, AtLeastOne, Count, NotNegative, Positive, Section, Slug
+from crossward.values import MOST_PARTIES, AtLeastOne, Count, Section, Slug
 
 NEIGHBOURS = {
     "replace-one-record": "Two datasets are neighbours if one record of one is replaced by another in the other;"
@@ -27,27 +26,23 @@ NEIGHBOURS = {
 }
 
 
-class CertifiedRelease(Section):
+class CertifiedRelease(Paid):
     """One release: what it is, what it costs a record, who signed it. No key where the coordinator itself did."""
 
     digest: Digest
     signed_by: KeyId
-    public_key: str | None
+    public_key: PublicKey | None
     mechanism: str
-    epsilon: Positive
-    delta: NotNegative
     neighbours: str
     code_version: str
     records: Count
     learned_from: tuple[Digest, ...]
 
 
-class CertifiedCharge(Section):
+class CertifiedCharge(Paid):
     """What a task was charged, released or not: the line of the party's ledger, and what it takes from each person."""
 
     line: AtLeastOne
-    epsilon: Positive
-    delta: NotNegative
 
 
 class CertifiedParty(Section):
@@ -58,9 +53,9 @@ class CertifiedParty(Section):
     kind: TaskKind
     outcome: TaskState
     cause: str
-    head: Head
+    head: MirrorHead
     release: CertifiedRelease | None
-    charged: CertifiedCharge | None = None
+    charged: CertifiedCharge | None
 
 
 class Certificate(Content):
@@ -89,16 +84,13 @@ class Certificate(Content):
 class SignedCertificate(Signed[Certificate]):
     """A certificate, signed by the coordinator."""
 
-    context: ClassVar[bytes] = b"crossward certificate"
     content_type: ClassVar[type[Content]] = Certificate
+    payload_type: ClassVar[str] = "application/vnd.crossward.certificate+json"
 
 
 def verify_certificate(data: bytes | str, public_key: str) -> Certificate:
     """The certificate, if the coordinator with this public key (43 base64url characters) signed these bytes."""
-    signed = SignedCertificate.from_json(data)
-    if signed.party != COORDINATOR:
-        raise Forged(f"It is signed as {signed.party!r}.", "A certificate is signed by a coordinator.")
-    return signed.verify(keys.public_key(public_key))
+    return SignedCertificate.from_json(data).verify(keys.public_key(public_key))
 
 
 def _head(certificate: Certificate) -> list[str]:
@@ -143,8 +135,8 @@ def _party(party: CertifiedParty) -> list[str]:
     return [*lines, ""]
 
 
-def _cost(paid: CertifiedRelease | CertifiedCharge) -> str:
-    return f"epsilon {paid.epsilon:.9g}" + (f", delta {paid.delta:.3g}" if paid.delta else "")
+def _cost(paid: Paid) -> str:
+    return f"epsilon {number_text(paid.nano_epsilon)}" + (f", delta {paid.cost.delta:.3g}" if paid.atto_delta else "")
 
 
 def _foot(certificate: Certificate) -> list[str]:

@@ -16,6 +16,37 @@ PAID_AUC = "auc:"
 CELLS = 20
 """A site's seats lie in this many permanent cells."""
 
+MOST_CELLS = 1000
+"""A ledger knows no more cells of a dataset."""
+
+MOST_NANO_EPSILON = 10**15
+"""An epsilon of a million: beyond it is a typing error, not a budget."""
+
+MOST_ATTO_DELTA = 10**18
+"""A delta of 1."""
+
+LATEST = 10**14
+"""The last time of a ledger line, in milliseconds since 1970: the year 5138."""
+
+LINE_BYTES = 1 << 16
+"""More than the longest line of a ledger has."""
+
+MOST_LINES = 10_000
+"""As many lines of a ledger are sent at once."""
+
+
+DIGEST = r"[0-9a-f]{64}"
+"""A SHA-256, in lower-case hexadecimal."""
+
+TASK_ID = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
+"""The name of a task."""
+
+KEY_ID = r"[0-9a-f]{16}"
+"""The name of a key: the first digits of the SHA-256 of its public half."""
+
+PUBLIC_KEY = r"[A-Za-z0-9_-]{43}"
+"""An Ed25519 public key, in base64url without padding."""
+
 
 class Role(StrEnum):
     """What a party is in a study."""

@@ -1,7 +1,7 @@
 """Release descriptions on the wire: back to the library's typed releases, and compared across machines.
 
 Two machines may differ in the last bit of a logarithm or a power, so derived numbers are compared to nine digits;
-names, counts and epsilons exactly.
+names, counts and costs exactly.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from crossward.errors import InvalidInput, InvalidMessage
-from crossward.privacy.budget import check_epsilon
 from crossward.privacy.mechanisms import MECHANISMS, ObjectivePerturbation
-from crossward.privacy.release import NEIGHBOURS, Composing, Composition, Release
+from crossward.privacy.release import NEIGHBOURS, Composing, Composition, Release, parallel, sequential
 from crossward.protocol.canonical import canonical
+from crossward.protocol.constants import MOST_ATTO_DELTA
+from crossward.protocol.messages import Paid
 from crossward.values import LARGEST, MOST_PARTIES
 
 CLOSE = 1e-9
@@ -27,8 +28,8 @@ CLOSE = 1e-9
 
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,32}")
 _PULL = re.compile(r"[0-9a-f]{16}")
-_EXACT = ("epsilon", "delta")
-"""What is charged is compared to the last bit."""
+_EXACT = ("nano_epsilon", "atto_delta")
+"""What is charged is compared to the last unit."""
 
 _MINE = ("version", "seeded", "pull")
 """Which code made a release, and with what randomness, is its own affair when it is compared with another. A pull is
@@ -37,7 +38,7 @@ named by the hash of a computed mixture, which another machine may round otherwi
 
 def written(release: Release) -> dict[str, Any]:
     """A description as plain JSON values."""
-    plain: dict[str, Any] = json.loads(release.canonical())
+    plain: dict[str, Any] = json.loads(canonical(release.describe()))
     return plain
 
 
@@ -60,13 +61,13 @@ def read_release(described: Mapping[str, Any]) -> Release:
 
 def _head(described: Mapping[str, Any]) -> dict[str, Any]:
     """What every release says, each in its range: no field of it may carry words of somebody's own."""
-    head = {name: described[name] for name in ("epsilon", "delta", "neighbours", "seeded", "version")}
-    check_epsilon(head["epsilon"])
-    if not 0 <= head["delta"] < 1:
+    paid = Paid.model_validate({name: described[name] for name in _EXACT})
+    if paid.atto_delta >= MOST_ATTO_DELTA:
         raise InvalidMessage("Its delta is out of range.")
-    if head["neighbours"] != NEIGHBOURS or not _VERSION.fullmatch(head["version"]):
+    if described["neighbours"] != NEIGHBOURS or not _VERSION.fullmatch(described["version"]):
         raise InvalidMessage("Its neighbours or its version are not known.")
-    return head
+    head = {name: described[name] for name in ("neighbours", "seeded", "version")}
+    return head | {"epsilon": paid.cost.epsilon, "delta": paid.cost.delta}
 
 
 def _simple(described: Mapping[str, Any]) -> Release:
@@ -91,8 +92,12 @@ def _composition(described: Mapping[str, Any]) -> Composition:
     if not isinstance(parts, list) or len(parts) > MOST_PARTIES or any("parts" in part for part in parts):
         raise InvalidMessage("It is composed of too much, or too deeply.")
     members = tuple(_simple(part) for part in parts)
-    how = Composing(described["composition"])
-    return Composition(method=str(described["mechanism"]), how=how, members=members, **_head(described))
+    _head(described)
+    method = str(described["mechanism"])
+    # What all cost together follows from the parts; the caller compares it with what was said.
+    if Composing(described["composition"]) is Composing.PARALLEL:
+        return parallel(method, *members)
+    return sequential(method, *members)
 
 
 @cache
@@ -109,6 +114,10 @@ def same_release(one: Any, other: Any) -> bool:
         return all(same_release(one[key], other[key]) for key in keys)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same_release, one, other))
-    if isinstance(one, float) and isinstance(other, float | int) and not isinstance(other, bool):
-        return math.isclose(one, other, rel_tol=CLOSE, abs_tol=1e-300)
+    if isinstance(one, float) or isinstance(other, float):
+        return _is_number(one) and _is_number(other) and math.isclose(one, other, rel_tol=CLOSE, abs_tol=1e-300)
     return type(one) is type(other) and bool(one == other)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from crossward.errors import InvalidSetting, UnsafeKeyFile
+from crossward.protocol.constants import PUBLIC_KEY
 
 
 def generate() -> Ed25519PrivateKey:
@@ -82,7 +83,7 @@ def public_text(key: Ed25519PrivateKey | Ed25519PublicKey) -> str:
 
 def public_key(text: str) -> Ed25519PublicKey:
     """The inverse of `public_text`; one key has exactly one spelling."""
-    if re.fullmatch(r"[A-Za-z0-9_-]{43}", text):
+    if re.fullmatch(PUBLIC_KEY, text):
         key = Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(text + "="))
         if public_text(key) == text:
             return key

@@ -1,33 +1,60 @@
 """What parties say to one another: every message has a version, strict fields, one canonical form, and no number that
 is not finite. Models and receipts are here; `envelopes` signs them, and `tasks` carries them.
 
-A private weight lies on the grid its release declares, and floats are written so that they read back exactly: the
-reader has the very model that was released. What the study says already (columns, balls, how models combine) is not
-sent again: the reader works it out for itself (`crossward.study.wire`).
+Weights are whole numbers of steps on a grid that is named beside them: the reader has the very model that was released,
+in any language. What the study says already (columns, balls, how models combine) is not sent again: the reader works it
+out for itself (`crossward.study.wire`).
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Literal, Self
+import math
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    StringConstraints,
+    ValidationError,
+)
 
-from crossward.errors import InvalidMessage, Malformed, UnknownVersion
-from crossward.protocol.canonical import canonical, read_json, sha256
-from crossward.protocol.constants import TaskKind
+from crossward.errors import InvalidMessage, Malformed
+from crossward.privacy.budget import Cost
+from crossward.privacy.output import COARSEST, FINEST, MOST_STEPS
+from crossward.protocol import versions
+from crossward.protocol.canonical import Large, canonical, read_canonical, sha256
+from crossward.protocol.constants import (
+    DIGEST,
+    KEY_ID,
+    MOST_ATTO_DELTA,
+    MOST_NANO_EPSILON,
+    PUBLIC_KEY,
+    TASK_ID,
+    TaskKind,
+)
 from crossward.protocol.ledger.lines import Head
 from crossward.protocol.times import Time
-from crossward.values import MOST_COLUMNS, MOST_PARTIES, Count, Real, Slug, refusal
+from crossward.values import MOST_COLUMNS, MOST_PARTIES, Count, Section, Slug, refusal
 
-VERSION = 1
 MOST_BYTES = 32 * 1024 * 1024
 
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
-KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+Digest = Annotated[str, StringConstraints(pattern=f"^{DIGEST}$")]
+TaskId = Annotated[str, StringConstraints(pattern=f"^{TASK_ID}$")]
+KeyId = Annotated[str, StringConstraints(pattern=f"^{KEY_ID}$")]
+PublicKey = Annotated[str, StringConstraints(pattern=f"^{PUBLIC_KEY}$")]
+
+NanoEpsilon = Annotated[int, Field(strict=True, ge=1, le=MOST_NANO_EPSILON)]
+"""An epsilon that was paid, in units of 10^-9."""
+AttoDelta = Annotated[int, Large, Field(strict=True, ge=0, le=MOST_ATTO_DELTA)]
+"""A delta that was paid, in units of 10^-18."""
 
 
 def _base64(text: str) -> str:
@@ -49,7 +76,7 @@ def unbase64(text: str) -> bytes:
 Base64 = Annotated[str, StringConstraints(max_length=2 * MOST_BYTES), AfterValidator(_base64)]
 
 
-def _finite(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _writable(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     try:
         canonical(value)
     except InvalidMessage as error:
@@ -57,40 +84,52 @@ def _finite(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return value
 
 
-Json = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
-"""An object of plain values, all of them finite: a description, or a line of a ledger."""
+Json = Annotated[dict[str, JsonValue], AfterValidator(_writable)]
+"""An object of plain values, all of them finite: the description of a release."""
+
+
+def _head(value: Any) -> Any:
+    """A head from plain values: its two fields, each of the very type."""
+    if isinstance(value, Head):
+        return value
+    if not isinstance(value, dict) or value.keys() != {"sequence", "hash"}:
+        raise refusal("A head has a sequence and a hash.", "Give both and nothing else.")
+    try:
+        return Head(**value)
+    except Malformed as error:
+        raise refusal(error.cause, error.fix) from None
+
+
+MirrorHead = Annotated[Head, BeforeValidator(_head)]
+"""Where a chain ends, in a message."""
+
+
+B = TypeVar("B", bound=BaseModel)
 
 
 class Message(BaseModel):
-    """A versioned message: frozen, and refusing what it does not know."""
+    """A versioned message: frozen, refusing what it does not know, and written out whole."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     most_bytes: ClassVar[int] = MOST_BYTES
 
-    version: Literal[1] = 1
+    version: Annotated[int, Field(strict=True, ge=1)] = Field(default_factory=versions.newest)
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Self:
         """A message from its bytes, or `InvalidMessage` naming every field at fault."""
-        return cls.from_data(read_json(data, cls.most_bytes))
+        return cls.from_data(read_canonical(data, cls.most_bytes))
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
         """A message from plain values."""
         if not isinstance(data, dict):
             raise InvalidMessage(f"{cls.__name__} is a JSON object, not {type(data).__name__}.", "Send an object.")
-        version = data.get("version")
-        if version != VERSION or isinstance(version, bool):
-            raise UnknownVersion(
-                f"{cls.__name__} has version {version!r} and version {VERSION} is understood here.",
-                "Bring both sides to the same version of Crossward.",
-            )
-        try:
-            return cls.model_validate(data)
-        except ValidationError as error:
-            raise InvalidMessage(f"{cls.__name__} is malformed: {_causes(error)}", "Send it as documented.") from None
-        except Malformed as error:  # a part that belongs to the ledger
-            raise InvalidMessage(f"{cls.__name__} is malformed: {error.cause}", "Send it as documented.") from None
+        versions.check(data.get("version"), cls.__name__)
+        # What a writer may leave to its default is written all the same: a field left out would be a second spelling.
+        if missing := sorted(cls.model_fields.keys() - data.keys()):
+            raise InvalidMessage(f"{cls.__name__} lacks {', '.join(missing)}.", "Send it as documented.")
+        return validated(cls, data)
 
     def canonical(self) -> bytes:
         """The one byte string of this message."""
@@ -98,12 +137,34 @@ class Message(BaseModel):
 
 
 class Content(Message):
-    """A message that gets signed, and is then named by its digest."""
+    """A message that gets signed, and is then named by the digest of its bytes."""
+
+    _received: bytes | None = PrivateAttr(None)
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> Self:
+        """A message from its bytes, which it keeps: what is said of it is said of them."""
+        message = super().from_json(data)
+        message._received = data.encode() if isinstance(data, str) else data
+        return message
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes that are signed: those that were received, where it was."""
+        return self.canonical() if self._received is None else self._received
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the canonical form."""
-        return sha256(self.canonical())
+        """The SHA-256 of the payload."""
+        return sha256(self.payload)
+
+
+def validated(kind: type[B], data: Any) -> B:
+    """A model from plain values, or `InvalidMessage` naming every field at fault."""
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        raise InvalidMessage(f"{kind.__name__} is malformed: {_causes(error)}", "Send it as documented.") from None
 
 
 def _causes(error: ValidationError) -> str:
@@ -114,8 +175,45 @@ def _causes(error: ValidationError) -> str:
     return "; ".join(causes[:5]) + more + "."
 
 
-Weights = Annotated[tuple[Real, ...], Field(min_length=1, max_length=MOST_COLUMNS + 1)]
-"""The weights of one linear model, in the order of its columns, the intercept's last."""
+Steps = Annotated[int, Field(strict=True, gt=-MOST_STEPS, lt=MOST_STEPS)]
+
+
+class Vector(Section):
+    """The weights of one linear model, in the order of its columns, the intercept's last: each is steps * 2^grid."""
+
+    grid: Annotated[int, Field(strict=True, ge=FINEST, le=COARSEST)]
+    steps: Annotated[tuple[Steps, ...], Field(min_length=1, max_length=MOST_COLUMNS + 1)]
+
+    @classmethod
+    def of(cls, weights: Sequence[float], grid: float) -> Self:
+        """Weights that lie on a grid, a power of two."""
+        exponent = math.frexp(grid)[1] - 1
+        steps = [weight / grid for weight in weights]
+        if not all(step.is_integer() and abs(step) < MOST_STEPS for step in steps):
+            raise InvalidMessage("The weights do not lie on their grid.", "Release what the last step rounded.")
+        return cls(grid=exponent, steps=tuple(int(step) for step in steps))
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weights, exactly."""
+        return tuple(math.ldexp(step, self.grid) for step in self.steps)
+
+    @property
+    def spacing(self) -> float:
+        """The grid as a number."""
+        return math.ldexp(1.0, self.grid)
+
+
+class Paid(Section):
+    """What something costs: whole numbers of nano-epsilon and atto-delta, as ledgers count them."""
+
+    nano_epsilon: NanoEpsilon
+    atto_delta: AttoDelta
+
+    @property
+    def cost(self) -> Cost:
+        """As a cost."""
+        return Cost(self.nano_epsilon, self.atto_delta)
 
 
 class ModelMessage(Content):
@@ -130,19 +228,20 @@ class ModelMessage(Content):
     kind: TaskKind
     method: Slug
     n: Count
-    weights: Annotated[tuple[Weights, ...], Field(min_length=1, max_length=MOST_COLUMNS)]
-    level1: Weights | None = None
+    weights: Annotated[tuple[Vector, ...], Field(min_length=1, max_length=MOST_COLUMNS)]
+    level1: Vector | None
     release: Json
-    inputs: Annotated[tuple[Digest, ...], Field(max_length=MOST_PARTIES)] = ()
+    inputs: Annotated[tuple[Digest, ...], Field(max_length=MOST_PARTIES)]
 
 
 class Receipt(Content):
-    """What the coordinator has stored, and where that party's mirrored ledger stands.
+    """What the coordinator has stored for a party, and where its mirror of that party's ledger stands.
 
     `release` is the digest of what was stored for the task, None where nothing leaves the site.
     """
 
+    party: Slug
     task: TaskId
     release: Digest | None
-    head: Head
+    head: MirrorHead
     time: Time

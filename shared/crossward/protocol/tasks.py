@@ -6,10 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from crossward.protocol.constants import DeclineReason, TaskKind
+from crossward.protocol.constants import LINE_BYTES, MOST_LINES, DeclineReason, TaskKind
 from crossward.protocol.envelopes import SignedRelease
-from crossward.protocol.messages import Digest, Json, Message, TaskId
+from crossward.protocol.messages import Digest, Message, TaskId
 from crossward.values import MOST_PARTIES, AtLeastOne, Note, Positive, Unit
+
+LineText = Annotated[str, Field(max_length=LINE_BYTES)]
+"""A line of a ledger in its canonical form: the bytes that are hashed."""
 
 
 class TaskMessage(Message):
@@ -33,7 +36,7 @@ class ResultMessage(Message):
 
     task: TaskId
     release: SignedRelease | None
-    lines: Annotated[tuple[Json, ...], Field(max_length=10_000)] = ()
+    lines: Annotated[tuple[LineText, ...], Field(max_length=MOST_LINES)] = ()
 
 
 class HeartbeatMessage(Message):

@@ -18,7 +18,7 @@ from crossward.errors import InvalidMessage, StudyInvalid
 from crossward.learning.encoding import Schema
 from crossward.methods import METHODS, Method, read_method
 from crossward.methods.base import StudyFinding, Terms
-from crossward.protocol.canonical import canonical, read_json, sha256
+from crossward.protocol.canonical import canonical, read_canonical, sha256
 from crossward.study.auto import asks_for_auto, auto_findings, chosen
 from crossward.study.document import MOST_CHARACTERS, Document, Dumper
 from crossward.study.features import Label, StudyFeature
@@ -84,7 +84,7 @@ class Study(Section):
     @classmethod
     def from_canonical(cls, data: bytes | str) -> Study:
         """A study from its canonical form, and from no other."""
-        study = cls.from_data(read_json(data, 4 * MOST_CHARACTERS))
+        study = cls.from_data(read_canonical(data, 4 * MOST_CHARACTERS))
         if study.canonical() != (data.encode() if isinstance(data, str) else data):
             raise InvalidMessage("The study is not in its canonical form.", "Send what `canonical()` gives.")
         return study

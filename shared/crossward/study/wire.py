@@ -16,12 +16,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from crossward.errors import CrosswardError, InvalidMessage
 from crossward.learning.model import LinearModel
 from crossward.methods.base import SourceModel, WireWeights
-from crossward.privacy.output import MOST_STEPS
+from crossward.privacy.output import common_grid
 from crossward.privacy.release import Composing, Composition, Release
+from crossward.protocol import versions
+from crossward.protocol.canonical import sha256
 from crossward.protocol.constants import COORDINATOR, Role, TaskKind
 from crossward.protocol.descriptions import read_release, same_release, written
 from crossward.protocol.envelopes import SignedRelease
-from crossward.protocol.messages import ModelMessage
+from crossward.protocol.messages import ModelMessage, Vector
 from crossward.protocol.tasks import TaskMessage
 from crossward.study.study import Study
 from crossward.study.work import TrainedModel, announce, input_kind, inputs_wanted, trained_levels
@@ -32,10 +34,9 @@ KeyOf = Callable[[str, str], Ed25519PublicKey]
 
 def open_study(task: TaskMessage) -> Study:
     """The study of a task, if it has the hash that the task names."""
-    study = Study.from_canonical(task.study)
-    if study.digest != task.study_hash:
+    if sha256(task.study.encode()) != task.study_hash:
         raise InvalidMessage("The task's study does not have the hash it names.", "Refuse the task.")
-    return study
+    return Study.from_canonical(task.study)
 
 
 def task_message(
@@ -47,9 +48,11 @@ def task_message(
     inputs: tuple[SignedRelease, ...] = (),
     attempt: int = 1,
     lead: str = "",
+    version: int | None = None,
 ) -> TaskMessage:
-    """A task of this study."""
+    """A task of this study, in the newest version of the protocol or a given one."""
     return TaskMessage(
+        version=versions.newest() if version is None else version,
         id=id,
         kind=kind,
         study=study.canonical().decode(),
@@ -62,21 +65,37 @@ def task_message(
 
 
 # -- writing and reading ----------------------------------------------------------------------------------------------
-def to_message(study: Study, trained: TrainedModel, party: str, inputs: Sequence[ModelMessage] = ()) -> ModelMessage:
-    """What a trained model sends. Refuses what must stay at the site."""
+def to_message(
+    study: Study,
+    trained: TrainedModel,
+    party: str,
+    inputs: Sequence[ModelMessage] = (),
+    *,
+    version: int | None = None,
+) -> ModelMessage:
+    """What a trained model sends, in the newest version of the protocol or a given one.
+
+    Refuses what must stay at the site.
+    """
     if trained.release is None or not trained.release.private:
         raise InvalidMessage("This model does not leave its site.", "Keep it there; send a result without a release.")
     if len(inputs) != trained.learned_from:
         raise InvalidMessage(f"It learned from {trained.learned_from} releases, not {len(inputs)}.", "Name them all.")
     sent = study.method.form(trained.kind.role).write(trained.model, study.terms)
+    vectors = [model.weights for model in sent.models] + ([] if sent.level1 is None else [sent.level1])
+    # An aggregate is made of releases alone: its grid is its own, and hides nothing.
+    aggregated = trained.kind is TaskKind.AGGREGATE
+    grids = [common_grid(weights) for weights in vectors] if aggregated else trained.release.grids
+    written_out = [Vector.of(weights.tolist(), grid) for weights, grid in zip(vectors, grids, strict=True)]
     return ModelMessage(
+        version=versions.newest() if version is None else version,
         study_hash=study.digest,
         party=party,
         kind=trained.kind,
         method=study.method.name,
         n=trained.n,
-        weights=tuple(tuple(model.weights.tolist()) for model in sent.models),
-        level1=None if sent.level1 is None else tuple(sent.level1.tolist()),
+        weights=tuple(written_out[: len(sent.models)]),
+        level1=None if sent.level1 is None else written_out[-1],
         release=written(trained.release),
         inputs=tuple(message.digest for message in inputs),
     )
@@ -88,10 +107,10 @@ def to_model(study: Study, message: ModelMessage, inputs: Sequence[ModelMessage]
     terms, form = study.terms, study.method.form(message.kind.role)
     balls, _ = form.shape(terms, len(message.inputs))
     models = tuple(
-        LinearModel(ball, np.array(weights), terms.features)
-        for ball, weights in zip(balls, message.weights, strict=True)
+        LinearModel(ball, np.array(vector.weights), terms.features)
+        for ball, vector in zip(balls, message.weights, strict=True)
     )
-    level1 = None if message.level1 is None else np.array(message.level1)
+    level1 = None if message.level1 is None else np.array(message.level1.weights)
     sources = _inputs_of(study, message, inputs)
     return form.read(WireWeights(models, level1), read_release(message.release), terms, sources)
 
@@ -179,10 +198,10 @@ def _wrong_shapes(study: Study, message: ModelMessage) -> Iterator[str]:
     balls, level1 = study.method.form(message.kind.role).shape(terms, len(message.inputs))
     if len(message.weights) != len(balls):
         yield f"it has {len(message.weights)} models and the study asks for {len(balls)}."
-    for k, (weights, ball) in enumerate(zip(message.weights, balls, strict=False)):
-        if len(weights) != ball.dimension(terms.features):
-            yield f"model {k} has {len(weights)} weights and the study asks for {ball.dimension(terms.features)}."
-    sent = None if message.level1 is None else len(message.level1)
+    for k, (vector, ball) in enumerate(zip(message.weights, balls, strict=False)):
+        if len(vector.steps) != ball.dimension(terms.features):
+            yield f"model {k} has {len(vector.steps)} weights and the study asks for {ball.dimension(terms.features)}."
+    sent = None if message.level1 is None else len(message.level1.steps)
     if sent != level1:
         yield f"level-1 has {sent or 'no'} weights and the study asks for {level1 or 'none'}."
 
@@ -225,17 +244,12 @@ def _wrong_aggregate(study: Study, message: ModelMessage, release: Release) -> I
             yield "a source's release in it is not one that the study leads to."
     if message.n != 0:
         yield "an aggregate is trained on no private records."
-    weights = np.array([weight for vector in message.weights for weight in vector])
+    weights = np.array([weight for vector in message.weights for weight in vector.weights])
     yield from study.method.check_aggregate(release, weights, len(message.inputs))
 
 
 def _off_grid(message: ModelMessage, release: Release) -> Iterator[str]:
     """Noised weights are multiples of a public grid; anything finer would carry bits that nobody paid for."""
     vectors = [*message.weights, *([] if message.level1 is None else [message.level1])]
-    if len(release.grids) != len(vectors):
-        yield "its release does not declare a grid for each model."
-        return
-    for k, (grid, weights) in enumerate(zip(release.grids, vectors, strict=True)):
-        steps = [weight / grid for weight in weights]
-        if not all(abs(step) < MOST_STEPS and step == round(step) for step in steps):
-            yield f"the weights of model {k} do not lie on the grid its release declares."
+    if release.grids != tuple(vector.spacing for vector in vectors):
+        yield "its weights do not lie on the grids that its release declares."

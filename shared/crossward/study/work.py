@@ -7,7 +7,7 @@ that was announced, marked if the randomness was seeded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from crossward.learning.combining import StackedModel, source_directly
 from crossward.learning.model import Contributions, Model, SplitModel
 from crossward.methods.base import HOLDOUT, Counts, Levels, SourceModel, Sources, single_models
 from crossward.privacy.noise import SYSTEM, Array, Randomness
+from crossward.privacy.output import on_own_grid
 from crossward.privacy.release import Release
 from crossward.protocol.constants import Role, TaskKind
 from crossward.study.study import Study
@@ -128,10 +129,11 @@ def train(
 
 
 def aggregate(study: Study, sources: Sequence[SourceModel], X: NDArray[np.floating], y: Array) -> TrainedModel:
-    """The coordinator's one model of all sources', from the public set (X, y)."""
+    """The coordinator's one model of all sources', from the public set (X, y), on a grid as every model is sent."""
     if not study.quorum.sources <= len(sources) <= len(study.sources):
         raise InvalidSetting(f"{len(sources)} released models are not a quorum.", "Wait for more sources.")
     model = study.method.aggregate(single_models(sources), check_matrix(X, study.terms.features), y)
+    model = replace(model, model=replace(model.model, weights=on_own_grid(model.weights)))
     return TrainedModel(TaskKind.AGGREGATE, model, model.release, 0, len(sources))
 
 

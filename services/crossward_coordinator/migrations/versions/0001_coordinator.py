@@ -95,6 +95,7 @@ def _parties() -> None:
         _time("since"),
         _time("seen", null=True),
         _time("agreed", null=True),
+        sa.Column("protocol", sa.Integer(), nullable=False),
     )
     op.create_table(
         "keys",

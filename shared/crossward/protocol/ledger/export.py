@@ -1,4 +1,7 @@
-"""A ledger as a text file, one line a line, for anyone to verify offline."""
+"""A ledger as a text file for anyone to verify offline.
+
+HASH TEXT       one line a line: the SHA-256 of the text, a blank, and the text
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from crossward.errors import Malformed, StorageFailed
+from crossward.protocol.constants import LINE_BYTES
 from crossward.protocol.ledger.chain import Verified, broken, verify
 from crossward.protocol.ledger.lines import START, Head, Line
 
-LONGEST = 1 << 16  # more than the longest possible line; a file without line breaks must not fill the memory
+_LONGEST = 64 + 1 + LINE_BYTES + 1  # a file without line breaks must not fill the memory
 
 
 def export_file(lines: Iterable[Line], path: Path) -> Head:
@@ -19,7 +23,7 @@ def export_file(lines: Iterable[Line], path: Path) -> Head:
     try:
         with part.open("wb") as file:
             for line in lines:
-                file.write(line.to_json() + b"\n")
+                file.write(f"{line.hash} {line.text}\n".encode())
                 head = line.head
             file.flush()
             os.fsync(file.fileno())
@@ -33,13 +37,16 @@ def read_file(path: Path) -> Iterator[Line]:
     """The lines of an export. Each must hash to what it says; raises `ChainBroken` at the first that does not."""
     try:
         with path.open("rb") as file:
-            for number, text in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+            for number, text in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
                 if not text.endswith(b"\n"):
                     raise broken(number, "the line is cut short or too long.")
                 try:
-                    yield Line.from_json(text[:-1])
+                    line = Line.from_text(text[65:-1])
                 except Malformed as error:
                     raise broken(number, error.cause) from None
+                if text[:65] != f"{line.hash} ".encode():
+                    raise broken(number, f"it hashes to {line.hash}, not to what it begins with.")
+                yield line
     except OSError as error:
         raise StorageFailed(f"The export cannot be read: {error.strerror}.", "Is the path right?") from error
 

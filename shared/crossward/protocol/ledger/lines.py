@@ -1,33 +1,31 @@
 """A line of the ledger: an immutable value with one byte string and one hash.
 
-    hash = sha256(canonical({sequence, previous, kind, time, body}))
+    text = canonical({sequence, previous, kind, time, body})        hash = sha256(text)
 
 `previous` is the hash of the line before, so a line fixes everything before it. All quantities are integers: there is
-no float to round and no NaN to compare. A line that breaks the form cannot be built.
+no float to round and no NaN to compare. A line travels as its text, and the hash is that of the bytes received. A line
+that breaks the form cannot be built.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, ClassVar, NoReturn, cast
+from typing import Any, ClassVar, NoReturn
 
-from crossward.errors import Malformed
-from crossward.privacy.budget import ATTO, Budget, Cost
-from crossward.protocol.canonical import canonical, sha256
+from crossward.errors import InvalidMessage, Malformed
+from crossward.privacy.budget import Budget, Cost
+from crossward.protocol.canonical import canonical, is_large, read_canonical, sha256
+from crossward.protocol.constants import DIGEST, LATEST, LINE_BYTES, MOST_ATTO_DELTA, MOST_CELLS, MOST_NANO_EPSILON
+from crossward.values import LARGEST
 
 GENESIS = "0" * 64
-MOST_CELLS = 1000
-MOST_NANO_EPSILON = 10**18  # an epsilon of a thousand million: a typing error, not a budget
-MOST_ATTO_DELTA = 10**ATTO  # a delta of 1
-LATEST = 10**14  # milliseconds: the year 5138
 
 _NAME = re.compile(r"[!-~]{1,200}")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(DIGEST)
 
 
 class LineKind(StrEnum):
@@ -182,9 +180,15 @@ def body_of(kind: object, values: object) -> Body:
     names = {item.name for item in fields(shape)}
     if not isinstance(values, dict) or values.keys() != names:
         raise Malformed(f"The body of {kind} has the fields {sorted(names)}.", "Give these and no others.")
-    if shape is ReserveBody and isinstance(values["cells"], list):
-        values = {**values, "cells": tuple(values["cells"])}
-    return shape(**values)
+    return shape(**{name: _read(name, value) for name, value in values.items()})
+
+
+def _read(name: str, value: Any) -> Any:
+    """A value as a body has it: lists as tuples, large amounts as numbers."""
+    if name == "cells" and isinstance(value, list):
+        return tuple(value)
+    amount = name in ("nano_epsilon", "atto_delta") and isinstance(value, str)
+    return int(value) if amount and is_large(value) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,7 @@ class Head:
     hash: str
 
     def __post_init__(self) -> None:
-        _check_whole(self.sequence, 0, 2**53, "sequence")
+        _check_whole(self.sequence, 0, LARGEST, "sequence")
         _check_digest(self.hash, "hash")
 
 
@@ -213,12 +217,12 @@ class Line:
     hash: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_whole(self.sequence, 1, 2**53, "sequence")
+        _check_whole(self.sequence, 1, LARGEST, "sequence")
         _check_digest(self.previous, "previous")
         _check_whole(self.time, 0, LATEST, "time")
         if not isinstance(self.body, Body):
             _refuse("body is an open, a reserve or a release", self.body)
-        object.__setattr__(self, "hash", sha256(self.canonical()))
+        object.__setattr__(self, "hash", sha256(self.text.encode()))
 
     @classmethod
     def after(cls, head: Head, body: Body, time: int) -> Line:
@@ -235,7 +239,9 @@ class Line:
         """The head of the chain that ends with this line."""
         return Head(self.sequence, self.hash)
 
-    def _content(self) -> dict[str, Any]:
+    @property
+    def values(self) -> dict[str, Any]:
+        """Plain values, the hash not among them."""
         return {
             "sequence": self.sequence,
             "previous": self.previous,
@@ -244,38 +250,21 @@ class Line:
             "body": values_of(self.body),
         }
 
-    def canonical(self) -> bytes:
-        """The bytes that are hashed."""
-        return canonical(self._content())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, the hash among them."""
-        return {**self._content(), "hash": self.hash}
-
-    def to_json(self) -> bytes:
-        """One line of an export, without its line break."""
-        return canonical(self.to_dict())
+    @property
+    def text(self) -> str:
+        """The line as it travels, and as it is hashed."""
+        return canonical(self.values).decode()
 
     @classmethod
-    def from_dict(cls, values: object) -> Line:
-        """The line these values describe. Its hash is computed anew and must be the one they state."""
-        names = {"sequence", "previous", "kind", "time", "body", "hash"}
+    def from_text(cls, text: bytes | str) -> Line:
+        """Read a line. Another spelling of the same values is refused: a line has one byte string."""
+        try:
+            values = read_canonical(text, LINE_BYTES)
+        except InvalidMessage as error:
+            raise Malformed(f"The line cannot be read: {error.cause}", "It was changed or cut.") from None
+        names = {"sequence", "previous", "kind", "time", "body"}
         if not isinstance(values, dict) or values.keys() != names:
             raise Malformed(f"A line has the fields {sorted(names)}.", "Give these and no others.")
-        stated = cast(dict[str, Any], values)
-        line = cls(stated["sequence"], stated["previous"], stated["time"], body_of(stated["kind"], stated["body"]))
-        if stated["hash"] != line.hash:
-            raise Malformed(f"The line hashes to {line.hash}, not to what it states.", "It was changed.")
-        return line
-
-    @classmethod
-    def from_json(cls, text: bytes) -> Line:
-        """Read `to_json` back. Another spelling of the same values is refused: a line has one byte string."""
-        try:
-            values = json.loads(text)
-        except (ValueError, RecursionError):
-            raise Malformed("The line is not JSON.", "It was changed or cut.") from None
-        line = cls.from_dict(values)
-        if line.to_json() != text:
-            raise Malformed("The line is not spelled in its one canonical form.", "It was changed.")
+        line = cls(values["sequence"], values["previous"], values["time"], body_of(values["kind"], values["body"]))
+        object.__setattr__(line, "hash", sha256(text.encode() if isinstance(text, str) else text))
         return line
