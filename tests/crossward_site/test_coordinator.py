@@ -49,14 +49,14 @@ def chain(site, count: int) -> list[Line]:
 
 
 def test_the_mirror_is_read_no_further_than_its_head(site) -> None:
-    lines = [line.to_dict() for line in chain(site, 5)]
+    lines = [line.text for line in chain(site, 5)]
 
     def endless(path, more):
         after = more["params"]["after"]
         return {"lines": lines[after : after + 2] or lines[:2], "head": {"sequence": 5 + after, "hash": "0" * 64}}
 
     scripted = Scripted(endless)
-    assert [line.to_dict() for line in scripted.mirror(0)] == lines
+    assert [line.text for line in scripted.mirror(0)] == lines
     assert len(scripted.calls) == 3
     stuck = Scripted(lambda path, more: {"lines": lines[:2], "head": {"sequence": 5, "hash": "0" * 64}})
     with pytest.raises(RemoteProblem, match="not those that follow"):

@@ -16,10 +16,13 @@ from crossward.privacy.release import Release, parallel, sequential
 COMMON = frozenset(item.name for item in fields(Release))
 """What every release says."""
 
+UNITS = {"epsilon": 2e-9, "delta": 2e-18}
+"""Two of what costs are counted in: a smaller change may be none."""
+
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     NoneType: st.none(),
     bool: st.booleans(),
-    int: st.integers(min_value=2),
+    int: st.integers(2, 2**53 - 2),
     float: st.floats(allow_nan=False, allow_infinity=False),
     str: st.text(max_size=8),
 }
@@ -77,6 +80,9 @@ def changes(value: Any, hint: Any) -> Iterator[Any]:
     if is_dataclass(value):
         hints = get_type_hints(type(value))
         for item in fields(value):
+            if isinstance(value, Release) and item.name in UNITS:
+                yield replace(value, **{item.name: getattr(value, item.name) + UNITS[item.name]})
+                continue
             for other in changes(getattr(value, item.name), hints[item.name]):
                 yield replace(value, **{item.name: other})
     elif get_origin(hint) in (Union, UnionType):

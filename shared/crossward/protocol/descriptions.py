@@ -6,19 +6,20 @@ names, counts and costs exactly.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from crossward.errors import InvalidInput, InvalidMessage
+from crossward.privacy.budget import Cost
 from crossward.privacy.mechanisms import MECHANISMS, ObjectivePerturbation
 from crossward.privacy.release import NEIGHBOURS, Composing, Composition, Release, parallel, sequential
-from crossward.protocol.canonical import canonical
+from crossward.protocol.canonical import canonical, read_canonical
 from crossward.protocol.constants import MOST_ATTO_DELTA
 from crossward.protocol.messages import Paid
 from crossward.values import LARGEST, MOST_PARTIES
@@ -38,7 +39,8 @@ named by the hash of a computed mixture, which another machine may round otherwi
 
 def written(release: Release) -> dict[str, Any]:
     """A description as plain JSON values."""
-    plain: dict[str, Any] = json.loads(canonical(release.describe()))
+    text = canonical(release.describe())
+    plain: dict[str, Any] = read_canonical(text, len(text))
     return plain
 
 
@@ -61,13 +63,13 @@ def read_release(described: Mapping[str, Any]) -> Release:
 
 def _head(described: Mapping[str, Any]) -> dict[str, Any]:
     """What every release says, each in its range: no field of it may carry words of somebody's own."""
-    paid = Paid.model_validate({name: described[name] for name in _EXACT})
-    if paid.atto_delta >= MOST_ATTO_DELTA:
+    cost = Cost(*_paid(described))
+    if cost.atto_delta >= MOST_ATTO_DELTA:
         raise InvalidMessage("Its delta is out of range.")
     if described["neighbours"] != NEIGHBOURS or not _VERSION.fullmatch(described["version"]):
         raise InvalidMessage("Its neighbours or its version are not known.")
     head = {name: described[name] for name in ("neighbours", "seeded", "version")}
-    return head | {"epsilon": paid.cost.epsilon, "delta": paid.cost.delta}
+    return head | {"epsilon": cost.epsilon, "delta": cost.delta}
 
 
 def _simple(described: Mapping[str, Any]) -> Release:
@@ -92,12 +94,21 @@ def _composition(described: Mapping[str, Any]) -> Composition:
     if not isinstance(parts, list) or len(parts) > MOST_PARTIES or any("parts" in part for part in parts):
         raise InvalidMessage("It is composed of too much, or too deeply.")
     members = tuple(_simple(part) for part in parts)
-    _head(described)
-    method = str(described["mechanism"])
-    # What all cost together follows from the parts; the caller compares it with what was said.
-    if Composing(described["composition"]) is Composing.PARALLEL:
-        return parallel(method, *members)
-    return sequential(method, *members)
+    head, compose = _head(described), _COMPOSE[Composing(described["composition"])]
+    whole = compose(str(described["mechanism"]), *members)
+    if whole.seeded != head["seeded"]:
+        raise InvalidMessage("It is seeded exactly if a part of it is.")
+    if (whole.cost.nano_epsilon, whole.cost.atto_delta) != _paid(described):
+        raise InvalidMessage("It claims a cost that is not what its parts add up to.")
+    return replace(whole, version=head["version"])
+
+
+_COMPOSE = {Composing.PARALLEL: parallel, Composing.SEQUENTIAL: sequential}
+
+
+def _paid(described: Mapping[str, Any]) -> tuple[int, int]:
+    paid = Paid.model_validate({name: described[name] for name in _EXACT})
+    return paid.nano_epsilon, paid.atto_delta
 
 
 @cache

@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
@@ -21,7 +22,6 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    PrivateAttr,
     StringConstraints,
     ValidationError,
 )
@@ -139,19 +139,23 @@ class Message(BaseModel):
 class Content(Message):
     """A message that gets signed, and is then named by the digest of its bytes."""
 
-    _received: bytes | None = PrivateAttr(None)
-
     @classmethod
     def from_json(cls, data: bytes | str) -> Self:
         """A message from its bytes, which it keeps: what is said of it is said of them."""
         message = super().from_json(data)
-        message._received = data.encode() if isinstance(data, str) else data
+        message.__dict__["payload"] = data.encode() if isinstance(data, str) else data
         return message
 
-    @property
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Another message: it has bytes of its own."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("payload", None)
+        return copied
+
+    @cached_property
     def payload(self) -> bytes:
         """The bytes that are signed: those that were received, where it was."""
-        return self.canonical() if self._received is None else self._received
+        return self.canonical()
 
     @property
     def digest(self) -> str:

@@ -17,12 +17,15 @@ def test_a_huge_number_in_a_study_is_a_problem(change):
 
 
 def test_counts_in_messages_are_bounded():
-    assert HeartbeatMessage.from_data({"version": 1, "task": "x", "progress": 0, "attempt": 2**53})
-    with pytest.raises(InvalidMessage, match="attempt"):
-        HeartbeatMessage.from_data({"version": 1, "task": "x", "progress": 0, "attempt": 10**400})
-    head = {"sequence": 2**53 + 1, "hash": "0" * 64}
-    with pytest.raises(InvalidMessage, match="sequence"):
-        Receipt.from_data({"version": 1, "task": "x", "release": None, "head": head, "time": "2026-01-02T03:04:05Z"})
+    beat = {"version": 1, "task": "x", "progress": 0, "note": ""}
+    assert HeartbeatMessage.from_data(beat | {"attempt": 2**53 - 1})
+    for attempt in (2**53, 10**400):
+        with pytest.raises(InvalidMessage, match="attempt"):
+            HeartbeatMessage.from_data(beat | {"attempt": attempt})
+    receipt = {"version": 1, "party": "p", "task": "x", "release": None, "time": "2026-01-02T03:04:05.000000Z"}
+    for sequence in (2**53, -1, 1.5, "1", True):
+        with pytest.raises(InvalidMessage, match="sequence"):
+            Receipt.from_data(receipt | {"head": {"sequence": sequence, "hash": "0" * 64}})
 
 
 def test_a_file_of_too_many_values_is_refused_at_once():

@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from crossward.errors import Forged, InvalidMessage, UnknownVersion
 from crossward.privacy.noise import SYSTEM
 from crossward.protocol.constants import Role, TaskKind
-from crossward.protocol.envelopes import SignedReceipt, SignedRelease
+from crossward.protocol.envelopes import Signature, SignedReceipt, SignedRelease
 from crossward.protocol.keys import key_id
-from crossward.protocol.ledger.lines import Head
-from crossward.protocol.messages import Receipt
+from crossward.protocol.ledger.lines import START, Head, Line, ReleaseBody
+from crossward.protocol.messages import ModelMessage, Receipt
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 from crossward.study import Study, study_for
 from crossward.study.wire import open_inputs, open_study, task_message, to_message
@@ -42,7 +42,7 @@ def message(study, federation, rows):
 
 @pytest.fixture(scope="module")
 def signed(message, key):
-    return SignedRelease.sign(message, key, party="main")
+    return SignedRelease.sign(message, key)
 
 
 def test_what_was_signed_is_what_arrives(signed, message, key):
@@ -54,46 +54,64 @@ def test_what_was_signed_is_what_arrives(signed, message, key):
 
 
 def test_signing_again_gives_the_same_bytes(signed, message, key):
-    assert SignedRelease.sign(message, key, party="main").canonical() == signed.canonical()
+    assert SignedRelease.sign(message, key).canonical() == signed.canonical()
 
 
 def test_another_key(signed):
+    other = Ed25519PrivateKey.generate()
+    with pytest.raises(Forged, match=f"names the key {signed.key_id}"):
+        signed.verify(other.public_key())
+    claimed = signed.model_copy(update={"signatures": (Signature(keyid=key_id(other), sig=signed.signatures[0].sig),)})
     with pytest.raises(Forged, match="did not sign"):
-        signed.verify(Ed25519PrivateKey.generate().public_key())
+        claimed.verify(other.public_key())
 
 
 def _repacked(signed, payload):
-    return signed.model_copy(
-        update={"payload": base64.b64encode(payload).decode(), "digest": hashlib.sha256(payload).hexdigest()}
-    )
+    return SignedRelease.from_data(json.loads(signed.canonical()) | {"payload": base64.b64encode(payload).decode()})
+
+
+def _resigned(signed, sig):
+    return signed.model_copy(update={"signatures": (Signature(keyid=signed.key_id, sig=sig),)})
 
 
 def test_every_part_is_bound(signed, message, key):
-    payload = message.canonical()
-    flipped = bytearray(base64.b64decode(signed.signature))
+    flipped = bytearray(base64.b64decode(signed.signatures[0].sig))
     flipped[3] ^= 1
     for forged in (
-        signed.model_copy(update={"payload": base64.b64encode(payload.replace(b'"n":', b'"n":1')).decode()}),
-        _repacked(signed, payload.replace(b'"n":', b'"n":1')),
-        signed.model_copy(update={"party": "other"}),
-        signed.model_copy(update={"key_id": "0" * 16}),
-        signed.model_copy(update={"digest": "0" * 64}),
-        signed.model_copy(update={"signature": base64.b64encode(bytes(flipped)).decode()}),
-        signed.model_copy(update={"signature": ""}),
+        _repacked(signed, message.payload.replace(b'"n":', b'"n":1')),
+        signed.model_copy(update={"signatures": (Signature(keyid="0" * 16, sig=signed.signatures[0].sig),)}),
+        _resigned(signed, base64.b64encode(bytes(flipped)).decode()),
+        _resigned(signed, ""),
     ):
         with pytest.raises(Forged):
             forged.verify(key.public_key())
 
 
+def test_the_signature_is_over_the_encoding_of_dsse(signed, message, key):
+    kind, payload = signed.payloadType.encode(), message.canonical()
+    encoded = b"DSSEv1 " + str(len(kind)).encode() + b" " + kind + b" " + str(len(payload)).encode() + b" " + payload
+    key.public_key().verify(base64.b64decode(signed.signatures[0].sig), encoded)
+
+
+def test_there_is_one_signature(signed):
+    data = json.loads(signed.canonical())
+    for signatures in ([], data["signatures"] * 2):
+        with pytest.raises(InvalidMessage, match="signatures"):
+            SignedRelease.from_data(data | {"signatures": signatures})
+    with pytest.raises(InvalidMessage, match="extra"):
+        SignedRelease.from_data(data | {"extra": 1})
+
+
 def test_only_the_canonical_payload(message, key, signed):
     spaced = json.dumps(json.loads(message.canonical())).encode()
-    with pytest.raises(Forged, match="canonical"):
+    with pytest.raises(InvalidMessage, match="canonical"):
         _repacked(signed, spaced).content()
 
 
-def test_a_party_signs_for_itself(message, key):
-    with pytest.raises(Forged, match="another party"):
-        SignedRelease.sign(message, key, party="other").verify(key.public_key())
+def test_a_message_is_named_by_the_bytes_that_came(message, signed):
+    arrived = SignedRelease.from_json(signed.canonical()).content()
+    assert arrived.payload == base64.b64decode(signed.payload) == message.payload
+    assert arrived.digest == hashlib.sha256(arrived.payload).hexdigest()
 
 
 def test_inputs_are_verified_one_by_one(study, message, signed, key):
@@ -116,11 +134,12 @@ def test_inputs_are_verified_one_by_one(study, message, signed, key):
 @pytest.mark.parametrize("text", ["%%%", "YQ", "YR==", "YQ==\n"])
 def test_base64_has_one_form(signed, text):
     with pytest.raises(InvalidMessage, match="base64"):
-        SignedRelease.from_data(json.loads(signed.canonical()) | {"signature": text})
+        SignedRelease.from_data(json.loads(signed.canonical()) | {"payload": text})
 
 
 def receipt(**changes):
     values = {
+        "party": "main",
         "task": "t-1",
         "release": "a" * 64,
         "head": Head(sequence=3, hash="b" * 64),
@@ -130,20 +149,29 @@ def receipt(**changes):
 
 
 def test_receipts(key):
-    signed = SignedReceipt.sign(receipt(), key, party="coordinator")
+    signed = SignedReceipt.sign(receipt(), key)
     assert SignedReceipt.from_json(signed.canonical()).verify(key.public_key()) == receipt()
     tomorrow_there = receipt().time.astimezone(timezone(timedelta(hours=9)))
     assert receipt(time=tomorrow_there).canonical() == receipt().canonical()
     assert Receipt.from_json(receipt(release=None).canonical()).release is None
-    with pytest.raises(InvalidMessage, match="time"):
-        Receipt.from_data(json.loads(receipt().canonical()) | {"time": "2026-01-02T03:04:05"})
+    written = json.loads(receipt().canonical())
+    assert written["time"] == "2026-01-02T03:04:05.000678Z"
+    for other in ("2026-01-02T03:04:05", "2026-01-02T03:04:05.000678+00:00", "2026-01-02 03:04:05.000678Z", 1767323045):
+        with pytest.raises(InvalidMessage, match="time"):
+            Receipt.from_data(written | {"time": other})
+    for head in ({"sequence": "3", "hash": "b" * 64}, {"sequence": 3, "hash": "b" * 64, "more": 1}, [3, "b" * 64]):
+        with pytest.raises(InvalidMessage, match="head"):
+            Receipt.from_data(written | {"head": head})
 
 
 def test_a_receipt_is_no_release(key):
     """The same envelope signed for another purpose does not verify."""
-    signed = SignedReceipt.sign(receipt(), key, party="main")
+    signed = SignedReceipt.sign(receipt(), key)
+    with pytest.raises(InvalidMessage, match=r"payloadType.*receipt.*release"):
+        SignedRelease.from_json(signed.canonical())
+    renamed = json.loads(signed.canonical()) | {"payloadType": SignedRelease.payload_type}
     with pytest.raises(Forged, match="did not sign"):
-        SignedRelease.from_data(json.loads(signed.canonical())).verify(key.public_key())
+        SignedRelease.from_data(renamed).verify(key.public_key())
 
 
 def test_tasks_carry_their_study(study, signed):
@@ -155,8 +183,10 @@ def test_tasks_carry_their_study(study, signed):
     other = Study.from_yaml(EXAMPLE)
     with pytest.raises(InvalidMessage, match="hash"):
         open_study(back.model_copy(update={"study": other.canonical().decode()}))
+    spaced = json.dumps(json.loads(task.study))
+    named = hashlib.sha256(spaced.encode()).hexdigest()
     with pytest.raises(InvalidMessage, match="canonical"):
-        open_study(back.model_copy(update={"study": json.dumps(json.loads(task.study))}))
+        open_study(back.model_copy(update={"study": spaced, "study_hash": named}))
 
 
 @pytest.mark.parametrize(
@@ -178,12 +208,12 @@ def test_malformed_tasks(study, change, field):
 
 
 def test_results(signed):
-    line = {"sequence": 1, "body": {"nano_epsilon": 1000000000, "cells": [0, 1]}}
-    result = ResultMessage(task="t", release=signed, lines=(line,))
+    line = Line.after(START, ReleaseBody("t", "1" * 64), 5)
+    result = ResultMessage(task="t", release=signed, lines=(line.text,))
     assert ResultMessage.from_json(result.canonical()) == result
     assert ResultMessage.from_json(ResultMessage(task="t", release=None).canonical()).release is None
     with pytest.raises(InvalidMessage, match="lines"):
-        ResultMessage.from_data({"version": 1, "task": "t", "release": None, "lines": [{"x": float("nan")}]})
+        ResultMessage.from_data({"version": 1, "task": "t", "release": None, "lines": [line.values]})
     with pytest.raises(InvalidMessage, match="release"):
         ResultMessage.from_data({"version": 1, "task": "t", "lines": []})
 
@@ -191,20 +221,33 @@ def test_results(signed):
 def test_heartbeats_and_refusals():
     beat = HeartbeatMessage(task="t", progress=0.5, note="solving")
     assert HeartbeatMessage.from_json(beat.canonical()) == beat
+    plain = json.loads(beat.canonical())
     for progress in (-0.1, 1.1, "0.5", None, True):
         with pytest.raises(InvalidMessage, match="progress"):
-            HeartbeatMessage.from_data({"version": 1, "task": "t", "progress": progress})
+            HeartbeatMessage.from_data(plain | {"progress": progress})
     decline = DeclineMessage(task="t", reason="budget", text="The lifetime budget is spent.")
     assert DeclineMessage.from_json(decline.canonical()) == decline
+    plain = json.loads(decline.canonical())
     with pytest.raises(InvalidMessage, match="reason"):
-        DeclineMessage.from_data({"version": 1, "task": "t", "reason": "mood"})
+        DeclineMessage.from_data(plain | {"reason": "mood"})
     with pytest.raises(InvalidMessage, match="text"):
-        DeclineMessage.from_data({"version": 1, "task": "t", "reason": "policy", "text": "\x1b[31mred"})
+        DeclineMessage.from_data(plain | {"text": "\x1b[31mred"})
 
 
-@pytest.mark.parametrize("kind", [TaskMessage, ResultMessage, HeartbeatMessage, DeclineMessage, Receipt, SignedRelease])
+@pytest.mark.parametrize("kind", [TaskMessage, ResultMessage, HeartbeatMessage, DeclineMessage, Receipt, ModelMessage])
 def test_every_message_has_a_version(kind):
-    with pytest.raises(UnknownVersion, match=kind.__name__):
+    with pytest.raises(UnknownVersion, match=rf"{kind.__name__} is of version 99 .* Upgrade this side"):
         kind.from_data({"version": 99})
-    with pytest.raises(UnknownVersion, match="None"):
+    for version in (None, 0, -1, "1", 1.0, True):
+        with pytest.raises(UnknownVersion, match="no version"):
+            kind.from_data({"version": version})
+    with pytest.raises(UnknownVersion, match="no version"):
         kind.from_json(b"{}")
+
+
+def test_a_field_left_out_is_not_a_default():
+    """Else one meaning would have two digests."""
+    written = json.loads(HeartbeatMessage(task="t", progress=0.5).canonical())
+    for name in written.keys() - {"version"}:
+        with pytest.raises(InvalidMessage, match=name):
+            HeartbeatMessage.from_data({key: value for key, value in written.items() if key != name})

@@ -14,7 +14,7 @@ from crossward.study.sections import read_duration, write_duration
 
 EXAMPLE = Path(__file__).with_name("first_example.yaml").read_text()
 
-EXAMPLE_DIGEST = "4a43eec86d61d57d95831bf1a38bfa0e92b8f296d4707193f58a832df6054597"
+EXAMPLE_DIGEST = "835cac9fdd717a018775c96d1e2ddcc87b8c9fbcce96e94b887548ef09bf0395"
 
 
 def test_the_example_is_a_study():

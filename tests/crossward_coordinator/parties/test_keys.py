@@ -22,7 +22,7 @@ def engine(url):
 
 def enrol(connection, party, key):
     code = service.invite(connection, party, Role.SOURCE, now=1.0, lasts=60.0).code
-    service.enrol(connection, code, keys.public_text(key), now=2.0)
+    service.enrol(connection, code, keys.public_text(key), 1, now=2.0)
 
 
 def test_a_key_is_found_by_its_id_and_its_party(engine):

@@ -139,6 +139,6 @@ def test_the_steward_alone_hears_how_many_have_two_budgets(site, tmp_path, caplo
     # What others may see, or be sent, has it nowhere; and nothing of it is logged.
     assert words not in status(site).model_dump_json()
     with read(site.engine) as connection:
-        assert words not in json.dumps([line.to_dict() for line in site.ledger.lines(connection)])
+        assert words not in json.dumps([line.text for line in site.ledger.lines(connection)])
         assert not any(words in row.report for row in connection.execute(select(versions)))
     assert not [record for record in caplog.records if record.name.startswith("crossward")]

@@ -34,7 +34,7 @@ class Receipts:
         at = self.lines[self.wrong.get("at", len(self.lines)) - 1]
         head = ReceiptHead(sequence=at.sequence, hash=at.hash)
         task = self.wrong.get("task", "ledger")
-        return Receipt(task=task, release=None, head=head, time="2026-01-01T00:00:00Z")
+        return Receipt(party="main", task=task, release=None, head=head, time="2026-01-01T00:00:00.000000Z")
 
     def mirror(self, after: int):
         return []

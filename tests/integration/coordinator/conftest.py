@@ -22,6 +22,7 @@ from sqlalchemy import select, update
 from crossward.client import http as client
 from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import Unreachable
+from crossward.protocol.canonical import canonical
 from crossward.protocol.states import TaskState
 from crossward.study import study_for
 from crossward_coordinator import app as coordinator_app
@@ -177,7 +178,7 @@ class World:
     def refuses(self, site, task, error, message, match=None):
         """A result is refused with this error and nothing changes."""
         before = self.stored()
-        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        body = message if isinstance(message, bytes) else canonical(message)
         with pytest.raises(error, match=match):
             site.call("POST", f"/v1/tasks/{task}/result", body=body)
         assert self.stored() == before

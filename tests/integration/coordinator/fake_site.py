@@ -8,8 +8,8 @@ import numpy as np
 
 from crossward.client.http import NEVER, HttpClient
 from crossward.privacy.budget import nano_epsilon
-from crossward.protocol import keys
-from crossward.protocol.canonical import sha256
+from crossward.protocol import keys, versions
+from crossward.protocol.canonical import canonical, sha256
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.ledger.lines import FilterKind, Line, OpenBody, ReleaseBody, ReserveBody
 from crossward.protocol.ledger.rules import Replay
@@ -32,7 +32,8 @@ class FakeSite:
     # -- who ------------------------------------------------------------------------------------------------------
     def join(self, code):
         # Signed as well, which nobody asks for here and nobody minds.
-        answer = self.call("POST", "/v1/parties", body={"code": code, "public_key": keys.public_text(self.key)}).json()
+        body = {"code": code, "public_key": keys.public_text(self.key), "protocol": versions.newest()}
+        answer = self.call("POST", "/v1/parties", body=body).json()
         self.coordinator_key = keys.public_key(answer["coordinator"]["public_key"])
         return answer
 
@@ -51,7 +52,9 @@ class FakeSite:
 
     # -- tasks ----------------------------------------------------------------------------------------------------
     def next(self, wait=0.0, **options):
-        answer = self.call("POST", "/v1/tasks/next", params={"wait": wait}, wait=wait, **options)
+        answer = self.call(
+            "POST", "/v1/tasks/next", params={"wait": wait, "protocol": versions.newest()}, wait=wait, **options
+        )
         return TaskMessage.from_json(answer.body) if answer.status == 200 else None
 
     def heartbeat(self, task, progress=0.5, attempt=None):
@@ -79,7 +82,7 @@ class FakeSite:
 
     def send_lines(self, lines=None):
         lines = self.unconfirmed() if lines is None else lines
-        body = {"lines": [line.to_dict() for line in lines]}
+        body = {"lines": [line.text for line in lines]}
         answer = self.call("POST", f"/v1/ledger/{self.name}/lines", body=body)
         receipt = SignedReceipt.from_json(answer.body).verify(self.coordinator_key)
         self.confirmed = receipt.head.sequence
@@ -104,7 +107,7 @@ class FakeSite:
                 self.charge(task, description)
                 self.append(ReleaseBody(task.id, release.digest))
             self.results[task.id] = release
-        lines = tuple(line.to_dict() for line in self.unconfirmed())
+        lines = tuple(line.text for line in self.unconfirmed())
         return ResultMessage(task=task.id, release=self.results[task.id], lines=lines)
 
     def charge(self, task, description, cost=None, cells=None):
@@ -119,7 +122,7 @@ class FakeSite:
                 cells or charged_cells(study, role),
                 cost.nano_epsilon,
                 cost.atto_delta,
-                sha256(description.canonical()),
+                sha256(canonical(description.describe())),
             )
         )
 
@@ -135,7 +138,7 @@ class FakeSite:
         return self.sign(message), trained.release
 
     def sign(self, message):
-        return SignedRelease.sign(message, self.key, party=message.party)
+        return SignedRelease.sign(message, self.key)
 
     def _rows(self, study, role):
         X, y = self.hospital.encode(study.schema)

@@ -109,7 +109,7 @@ def send_public_set(world):
 
 SLOW = {
     "result": (ResultMessage, "from_json", send_result),
-    "lines": (Line, "from_dict", send_lines),
+    "lines": (Line, "from_text", send_lines),
     "study": (Study, "from_yaml", send_study),
     "public set": (public_sets, "encode", send_public_set),
 }

@@ -73,14 +73,14 @@ def test_a_nonce_spent_at_one_worker_is_spent_at_the_other(coordinator):
     key = keys.generate()
     with only(coordinator, 0) as first:
         code = first.post("/v1/parties/invites", json={"party": "main", "role": "source"}, headers=bearer).json()
-    enrolment = {"code": code["code"], "public_key": keys.public_text(key)}
+    enrolment = {"code": code["code"], "public_key": keys.public_text(key), "protocol": 1}
     with only(coordinator, 1) as second:  # a code of one worker is good at the other, for one key
         assert second.post("/v1/parties", json=enrolment).status_code == 201
         asked = second.build_request("GET", "/v1/ledger/main")
         signed = next(Signer("main", keys.key_id(key), key).sync_auth_flow(asked))
         assert second.send(signed).status_code == 200
     with only(coordinator, 0) as first:
-        other = {"code": code["code"], "public_key": keys.public_text(keys.generate())}
+        other = {"code": code["code"], "public_key": keys.public_text(keys.generate()), "protocol": 1}
         assert first.post("/v1/parties", json=other).status_code in (401, 403, 409)
         again = first.send(signed)
     assert again.status_code == 401

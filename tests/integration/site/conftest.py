@@ -250,7 +250,7 @@ class Federation:
 
     def mirror(self, party: str) -> list[Line]:
         answer = self.call("auditor", "GET", f"/v1/ledger/{party}")
-        return [Line.from_dict(line) for line in answer["lines"]]
+        return [Line.from_text(line) for line in answer["lines"]]
 
 
 def make_study(id: str = "sugar", **sections: Any) -> Study:

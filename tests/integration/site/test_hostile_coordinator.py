@@ -90,7 +90,7 @@ def test_a_forged_release_is_refused_whoever_the_key_is(federation, study) -> No
     assert runner.take()
     [task] = branch.tasks()
     release, own = task.message.inputs[0], Identity.load(main.site)
-    false = SignedRelease.sign(release.content(), keys.generate(), party="main")
+    false = SignedRelease.sign(release.content(), keys.generate())
     false = false.model_copy(update={"key_id": own.key_id})
     refused = branch.offered(task.study, "other", inputs=(false,))
     assert (refused.state, refused.reason) == ("declining", "unfit-inputs")

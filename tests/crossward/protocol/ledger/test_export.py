@@ -28,18 +28,18 @@ def lines() -> list[Line]:
 
 
 def test_there_and_back(lines, tmp_path):
-    path = tmp_path / "ledger.jsonl"
+    path = tmp_path / "ledger.txt"
     head = export_file(lines, path)
     assert head == lines[-1].head
     assert list(read_file(path)) == lines
     assert verify_file(path, head) == verify(lines)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.jsonl"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.txt"]
     assert export_file([], path) == START
     assert verify_file(path).head == START
 
 
 def test_a_flipped_byte_anywhere_is_found_and_its_line_named(lines, tmp_path):
-    path = tmp_path / "ledger.jsonl"
+    path = tmp_path / "ledger.txt"
     export_file(lines, path)
     whole = path.read_bytes()
     for position in range(len(whole)):
@@ -54,7 +54,7 @@ def test_a_flipped_byte_anywhere_is_found_and_its_line_named(lines, tmp_path):
 
 
 def test_a_lost_byte_anywhere_is_found(lines, tmp_path):
-    path = tmp_path / "ledger.jsonl"
+    path = tmp_path / "ledger.txt"
     export_file(lines, path)
     whole = path.read_bytes()
     for position in range(len(whole)):
@@ -64,7 +64,7 @@ def test_a_lost_byte_anywhere_is_found(lines, tmp_path):
 
 
 def test_lost_and_swapped_lines(lines, tmp_path):
-    path = tmp_path / "ledger.jsonl"
+    path = tmp_path / "ledger.txt"
     for wrong, number in (([0, 2], 2), ([1, 2], 1), ([0, 2, 1], 2), ([0, 1, 1], 3)):
         export_file([lines[i] for i in wrong], path)
         with pytest.raises(ChainBroken) as caught:
@@ -80,7 +80,7 @@ def test_lost_and_swapped_lines(lines, tmp_path):
 
 
 def test_a_file_without_line_breaks_does_not_fill_the_memory(tmp_path):
-    path = tmp_path / "ledger.jsonl"
+    path = tmp_path / "ledger.txt"
     path.write_bytes(b"[" * 10**6)
     with pytest.raises(ChainBroken, match=r"Line 1: .*too long"):
         verify_file(path)
@@ -88,17 +88,17 @@ def test_a_file_without_line_breaks_does_not_fill_the_memory(tmp_path):
 
 def test_places_that_cannot_be_used(lines, tmp_path):
     with pytest.raises(StorageFailed):
-        verify_file(tmp_path / "missing.jsonl")
+        verify_file(tmp_path / "missing.txt")
     with pytest.raises(StorageFailed):
-        export_file(lines, tmp_path / "missing" / "ledger.jsonl")
+        export_file(lines, tmp_path / "missing" / "ledger.txt")
     with pytest.raises(StorageFailed):
-        export_file(lines, Path("/dev/full/ledger.jsonl"))
+        export_file(lines, Path("/dev/full/ledger.txt"))
 
 
 def test_the_longest_line_fits(tmp_path):
-    longest = OpenBody("d" * 200, 1000, "basic", 10**18, 10**18)
-    dear = ReserveBody("t" * 200, "s" * 200, ZEROS, "d" * 200, tuple(range(1000)), 10**18, 10**18, ONES)
+    longest = OpenBody("d" * 200, 1000, "basic", 10**15, 10**18)
+    dear = ReserveBody("t" * 200, "s" * 200, ZEROS, "d" * 200, tuple(range(1000)), 10**15, 10**18, ONES)
     first = Line.after(START, longest, 10**14)
-    path = tmp_path / "ledger.jsonl"
+    path = tmp_path / "ledger.txt"
     export_file([first, Line.after(first.head, dear, 10**14)], path)
     assert verify_file(path).head.sequence == 2

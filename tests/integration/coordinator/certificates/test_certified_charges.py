@@ -42,7 +42,7 @@ def test_a_charge_without_a_release_is_certified(small, end):
         small.until(study, "failed")
     found, text = certified(small, study)
     assert found["main"].release is None
-    assert found["main"].charged == CertifiedCharge(line=2, epsilon=0.25, delta=0.0)
+    assert found["main"].charged == CertifiedCharge(line=2, nano_epsilon=250_000_000, atto_delta=0)
     assert "charged    epsilon 0.25 to each person, nothing released (line 2)" in text
 
 
@@ -61,9 +61,9 @@ def test_what_was_charged_for_several_records_of_a_person_is_certified(small):
     release, description = site.train(task)
     site.charge(task, description, Cost(2 * description.cost.nano_epsilon))  # two records of a person at most
     site.append(ReleaseBody(task.id, release.digest))
-    site.publish(ResultMessage(task=task.id, release=release, lines=tuple(line.to_dict() for line in site.lines)))
+    site.publish(ResultMessage(task=task.id, release=release, lines=tuple(line.text for line in site.lines)))
     small.sites["branch-1"].work()
     found, text = certified(small, study)
-    assert (found["main"].release.epsilon, found["main"].charged.epsilon) == (0.125, 0.25)
+    assert (found["main"].release.cost, found["main"].charged.cost) == (Cost(125_000_000), Cost(250_000_000))
     assert "cost       epsilon 0.125, to each record" in text
     assert "charged    epsilon 0.25 to each person, all records of one together (line 2)" in text

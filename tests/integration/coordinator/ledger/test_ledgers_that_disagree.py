@@ -64,7 +64,7 @@ def test_a_stale_backup_stops_its_party(world):
     assert world.party("main")["state"] == "stopped"
     # It takes over what the mirror has, and goes on from there.
     answer = site.call("GET", "/v1/ledger/main").json()
-    site.lines, site.replay = [Line.from_dict(line) for line in answer["lines"]], Replay()
+    site.lines, site.replay = [Line.from_text(line) for line in answer["lines"]], Replay()
     assert site.lines == spent
     for line in site.lines:
         site.replay.take(line)
@@ -115,7 +115,7 @@ def test_a_damaged_mirror_is_named_and_stops_the_party(world):
     assert (shown["holds"], shown["line"]) == (False, 1)
     task = site.next()
     result = site.result(task)
-    whole = result.model_copy(update={"lines": tuple(line.to_dict() for line in site.lines)})
+    whole = result.model_copy(update={"lines": tuple(line.text for line in site.lines)})
     with pytest.raises(Exception, match="Line 1"):
         site.publish(whole)
     assert world.party("main")["state"] == "stopped"

@@ -18,7 +18,7 @@ from crossward.protocol import keys
 
 def enrol(world, code, key):
     with HttpClient(world.url, timeout=120, retry=NEVER) as client:
-        return client.post("/v1/parties", {"code": code, "public_key": keys.public_text(key)}).json()
+        return client.post("/v1/parties", {"code": code, "public_key": keys.public_text(key), "protocol": 1}).json()
 
 
 def test_a_party_joins_with_a_key_of_its_own(world):

@@ -37,7 +37,7 @@ def test_who_may_do_what(small):
             with pytest.raises(MissingToken):
                 nobody.get(f"/v1{path}")
         with pytest.raises(Unsigned):
-            nobody.post("/v1/tasks/next")
+            nobody.post("/v1/tasks/next?protocol=1")
     with pytest.raises(Unsigned):
         small.ask("operator", "POST", "/tasks/next")
     for method, path, body in (

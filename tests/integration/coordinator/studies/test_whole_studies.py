@@ -92,11 +92,11 @@ def check_party(world, study, party):
         if party.party != "coordinator":
             key = keys.public_key(party.release.public_key)
         assert signed.verify(key).study_hash == study.digest
-        assert party.release.epsilon == 2.0
+        assert party.release.nano_epsilon == 2 * 10**9
     if party.party == "coordinator":
         return
     answer = world.ask("auditor", "GET", f"/ledger/{party.party}").json()
-    lines = [Line.from_dict(line) for line in answer["lines"]][: party.head.sequence]
+    lines = [Line.from_text(line) for line in answer["lines"]][: party.head.sequence]
     verified = verify(lines, Head(party.head.sequence, party.head.hash))
     if party.release is not None:
         assert verified.state.released[party.task] == party.release.digest

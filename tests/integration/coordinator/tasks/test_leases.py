@@ -11,6 +11,7 @@ from crossward.errors import (
     Conflict,
     InvalidMessage,
 )
+from crossward.protocol.tasks import HeartbeatMessage
 from crossward_coordinator.tasks.tables import tasks
 from crossward_service.db.engine import connect, read
 
@@ -91,7 +92,7 @@ def test_heartbeats_of_another_attempt(about):
     with pytest.raises(Conflict, match="Attempt 1"):
         site.heartbeat(task, attempt=2)
     with pytest.raises(InvalidMessage, match="another task"):
-        site.call("POST", "/v1/tasks/other/heartbeat", body=b'{"version":1,"task":"x","progress":0.5}')
+        site.call("POST", "/v1/tasks/other/heartbeat", body=HeartbeatMessage(task="x", progress=0.5).canonical())
 
 
 def test_heartbeats_write_few_events(small):

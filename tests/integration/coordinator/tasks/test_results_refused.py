@@ -1,7 +1,6 @@
 """Nothing that is not right is taken, and a refusal changes nothing."""
 
 import base64
-import hashlib
 import json
 
 import pytest
@@ -19,7 +18,8 @@ from crossward.errors import (
 from crossward.privacy.budget import Cost
 from crossward.privacy.noise import SeededRandomness
 from crossward.protocol import keys
-from crossward.protocol.envelopes import SignedRelease, _to_sign
+from crossward.protocol.canonical import canonical
+from crossward.protocol.envelopes import SignedReceipt, to_sign
 from crossward.protocol.ledger.lines import ReleaseBody
 from crossward.protocol.tasks import ResultMessage
 
@@ -28,14 +28,14 @@ def resigned(site, release, change, key=None):
     """The release with its payload changed, signed anew by the party itself."""
     payload = json.loads(base64.b64decode(release.payload))
     change(payload)
-    data = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    digest = hashlib.sha256(data).hexdigest()
-    signature = (key or site.key).sign(_to_sign(SignedRelease.context, digest, release.party, release.key_id))
+    data = canonical(payload)
+    for name in ("NaN", "Infinity", "1" + "0" * 400):  # what RFC 8785 does not write
+        data = data.replace(f'"{name}"'.encode(), name.encode())
+    signature = (key or site.key).sign(to_sign(release.payloadType, data))
     return {
         **release.model_dump(mode="json"),
         "payload": base64.b64encode(data).decode(),
-        "digest": digest,
-        "signature": base64.b64encode(signature).decode(),
+        "signatures": [{"keyid": release.key_id, "sig": base64.b64encode(signature).decode()}],
     }
 
 
@@ -45,8 +45,8 @@ MALFORMED = {
     "NaN": (b'{"version": NaN}', InvalidMessage, "NaN"),
     "a key twice": (b'{"task": "a", "task": "b"}', InvalidMessage, "twice"),
     "no version": (b"{}", UnknownVersion, "version"),
-    "another version": (b'{"version": 2}', UnknownVersion, "version"),
-    "no fields": (b'{"version": 1}', InvalidMessage, "Field required"),
+    "another version": (b'{"version":2}', UnknownVersion, "version"),
+    "no fields": (b'{"version":1}', InvalidMessage, "lacks lines, release, task"),
     "deep": (b"[" * 100_000, InvalidMessage, "not JSON"),
 }
 
@@ -69,17 +69,18 @@ def test_models_that_do_not_fit(about):
     world, site, task, result = about
 
     def weights(payload):
-        return payload["weights"][0]
+        return payload["weights"][0]["steps"]
 
     changes = {
-        "NaN weights": (lambda p: weights(p).__setitem__(0, float("nan")), "NaN"),
-        "infinite weights": (lambda p: weights(p).__setitem__(0, float("inf")), "Infinity"),
+        "NaN weights": (lambda p: weights(p).__setitem__(0, "NaN"), "NaN"),
+        "infinite weights": (lambda p: weights(p).__setitem__(0, "Infinity"), "Infinity"),
         "wrong shape": (lambda p: weights(p).pop(), "scale|weights"),
-        "off the grid": (lambda p: weights(p).__setitem__(0, weights(p)[0] + 1e-9), "grid"),
+        "between two steps": (lambda p: weights(p).__setitem__(0, weights(p)[0] + 0.5), "steps"),
+        "another grid": (lambda p: p["weights"][0].update(grid=p["weights"][0]["grid"] - 1), "grid"),
         "another study": (lambda p: p.update(study_hash="0" * 64), "another study"),
         "another method": (lambda p: p.update(method="direct"), "asks for simcomb"),
         "another task": (lambda p: p.update(kind="train-target"), "is of train-target"),
-        "a cheaper story": (lambda p: p["release"].update(epsilon=0.1), "description"),
+        "a cheaper story": (lambda p: p["release"].update(nano_epsilon=10**8), "description"),
         "a seed": (lambda p: p["release"].update(seeded=True), "seeded"),
         "records it did not use": (lambda p: p.update(n=1), "records"),
         "inputs it did not have": (lambda p: p.update(inputs=["0" * 64]), "releases"),
@@ -94,7 +95,7 @@ def test_a_release_on_more_records_than_there_are_numbers(about):
     world, site, task, result = about
 
     def change(payload):
-        payload["release"]["parameters"]["n"] = 10**400
+        payload["release"]["parameters"]["n"] = "1" + "0" * 400
 
     release = resigned(site, result.release, change)
     world.refuses(site, task.id, InvalidMessage, {**json.loads(result.canonical()), "release": release})
@@ -110,14 +111,17 @@ def test_releases_that_their_party_did_not_sign(about):
     world, site, task, result = about
     whole = json.loads(result.canonical())
     stranger = keys.generate()
-    swapped = base64.b64encode(base64.b64decode(result.release.payload)[:-1] + b" ").decode()
+    whole_payload, [signature] = base64.b64decode(result.release.payload), whole["release"]["signatures"]
+    spaced = base64.b64encode(whole_payload[:-1] + b" }").decode()
+    other = base64.b64encode(whole_payload.replace(b'"n":', b'"n":1')).decode()
     wrong = [
         (Forged, resigned(site, result.release, lambda p: None, key=stranger), "did not sign"),
-        (Forged, {**whole["release"], "payload": swapped}, "digest"),
-        (Forged, {**whole["release"], "digest": "0" * 64}, "digest"),
-        (Forged, {**whole["release"], "key_id": "0" * 16}, "no key"),
-        (InvalidMessage, {**whole["release"], "party": "branch-1"}, "another party's"),
-        (Forged, resigned(site, result.release, lambda p: p.update(party="branch-1")), "another party's"),
+        (Forged, {**whole["release"], "payload": other}, "did not sign"),
+        (InvalidMessage, {**whole["release"], "payload": spaced}, "canonical"),
+        (InvalidMessage, {**whole["release"], "payloadType": SignedReceipt.payload_type}, "payloadType"),
+        (InvalidMessage, {**whole["release"], "signatures": [signature] * 2}, "signatures"),
+        (Forged, {**whole["release"], "signatures": [{**signature, "keyid": "0" * 16}]}, "no key"),
+        (InvalidMessage, resigned(site, result.release, lambda p: p.update(party="branch-1")), "another party's"),
         (InvalidMessage, None, "releases a model"),
     ]
     for error, release, match in wrong:
@@ -143,7 +147,7 @@ def test_releases_that_were_not_paid_for(about):
             site.charge(task, description, cost, cells)
         for body in bodies:
             site.append(body)
-        lines = tuple(line.to_dict() for line in site.lines)
+        lines = tuple(line.text for line in site.lines)
         world.refuses(
             site, task.id, error, ResultMessage(task=task.id, release=release, lines=lines).canonical(), match
         )
@@ -154,8 +158,8 @@ def test_releases_that_were_not_paid_for(about):
     attempt(InvalidMessage, "does not name these bytes", ReleaseBody(task.id, "0" * 64), cost=paid)
     attempt(InvalidMessage, "nano-epsilon were reserved", right, cost=Cost(paid.nano_epsilon - 1))
     attempt(InvalidMessage, "leaves out cells", right, cost=paid, cells=(0, 1))
-    broken = {**opened[0].to_dict(), "hash": "0" * 64}
-    message = {**json.loads(ResultMessage(task=task.id, release=release).canonical()), "lines": [broken]}
+    spaced = opened[0].text.replace(":", ": ")
+    message = {**json.loads(ResultMessage(task=task.id, release=release).canonical()), "lines": [spaced]}
     world.refuses(site, task.id, Malformed, message)
 
 
