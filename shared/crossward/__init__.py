@@ -5,12 +5,19 @@
 >>> model.predict_proba(X_new), model.privacy_spent_  # doctest: +SKIP
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from crossward.version import __version__
 
+TYPE_CHECKING = False  # type checkers take it for True by its name; importing it from typing would double the time
 if TYPE_CHECKING:
+    from crossward import client as client
+    from crossward import errors as errors
+    from crossward import learning as learning
+    from crossward import methods as methods
+    from crossward import planning as planning
+    from crossward import privacy as privacy
+    from crossward import protocol as protocol
+    from crossward import study as study
+    from crossward import values as values
     from crossward.client import Client, SiteClient
     from crossward.learning.estimators import PrivateLogisticRegression, PrivateStackingClassifier
     from crossward.privacy import NON_PRIVATE, Accountant, Release, calibrate
@@ -25,6 +32,7 @@ _HOMES = {
     "Release": "crossward.privacy",
     "calibrate": "crossward.privacy",
 }
+_MODULES = ("client", "errors", "learning", "methods", "planning", "privacy", "protocol", "study", "values", "version")
 
 __all__ = [
     "NON_PRIVATE",
@@ -38,9 +46,20 @@ __all__ = [
     "calibrate",
 ]
 
+if not TYPE_CHECKING:  # a type checker reads the imports above, and so notices a name that is not there
 
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used: the command line starts without loading scikit-learn."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'crossward' has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """Import a public name or module when it is first used: who needs one of them loads no other."""
+        from importlib import import_module  # noqa: PLC0415 - only who asks for a name needs it
+
+        if name in _HOMES:
+            globals()[name] = value = getattr(import_module(_HOMES[name]), name)
+            return value
+        if name in _MODULES:
+            return import_module(f"crossward.{name}")
+        raise AttributeError(f"module 'crossward' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not, for tab completion."""
+    return sorted({*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))})

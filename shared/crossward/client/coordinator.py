@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossward.client.http import Connected, Json
 from crossward.protocol.constants import Role
-from crossward.protocol.ledger.lines import Line
+
+if TYPE_CHECKING:
+    from crossward.protocol.ledger.lines import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class Client(Connected):
     # -- ledgers (auditor) ------------------------------------------------------------------------------------------
     def ledger(self, party: str) -> list[Line]:
         """The mirror of a party's ledger."""
+        from crossward.protocol.ledger.lines import Line  # noqa: PLC0415 - it loads scipy, which no other call needs
+
         return [Line.from_dict(line) for line in self._pages(f"/v1/ledger/{party}", "lines")]
 
     def verify(self, party: str) -> Json:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NoReturn, cast
 from crossward.errors import Malformed
 from crossward.privacy.budget import ATTO, Budget, Cost
 from crossward.protocol.canonical import canonical, sha256
+from crossward.protocol.constants import FilterKind as FilterKind
 
 GENESIS = "0" * 64
 MOST_CELLS = 1000
@@ -36,13 +37,6 @@ class LineKind(StrEnum):
     OPEN = "open"
     RESERVE = "reserve"
     RELEASE = "release"
-
-
-class FilterKind(StrEnum):
-    """How the charges of a cell add up: by their epsilons, or as zero-concentrated losses."""
-
-    BASIC = "basic"
-    ZCDP = "zcdp"
 
 
 def _refuse(rule: str, value: object) -> NoReturn:
