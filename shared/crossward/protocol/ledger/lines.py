@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NoReturn, cast
 from crossward.errors import Malformed
 from crossward.privacy.budget import ATTO, Budget, Cost
 from crossward.protocol.canonical import canonical, sha256
-from crossward.protocol.constants import FilterKind as FilterKind
+from crossward.protocol.constants import FilterKind
 
 GENESIS = "0" * 64
 MOST_CELLS = 1000
