@@ -111,6 +111,13 @@ class Commands(TyperGroup):
         names: Any = dict.fromkeys(ENTRIES)  # for the order, and for who mistypes one
         super().__init__(**settings | {"commands": names})
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without arguments there is help, and nothing was done."""
+        if not args:
+            print(ctx.get_help())
+            raise typer.Exit(REFUSED)
+        return super().parse_args(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command, loaded now."""
         return ENTRIES[cmd_name].load(cmd_name) if cmd_name in ENTRIES else None
@@ -132,7 +139,6 @@ class Commands(TyperGroup):
 commands = typer.Typer(
     cls=Commands,
     help="Hospitals learn from one another under differential privacy.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
