@@ -7,6 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --retries 10
 COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 .PHONY: help demo test check format results bench audit lock clean image image-scan up down test-containers
+.PHONY: test-install test-pythons
 .DEFAULT_GOAL := help
 
 help:
@@ -16,12 +17,14 @@ help:
 	@echo "make image   the container image alone; make image-scan looks for shells, secrets and rights in it"
 	@echo "make test    checks and tests"
 	@echo "make test-containers   tests that cut wires and kill nodes of the containers (minutes; needs an engine)"
+	@echo "make test-install      the wheel in a fresh environment, with the library's own packages and no more"
+	@echo "make test-pythons      the library's tests on every Python of 3.11, 3.12 and 3.13 that is here (minutes)"
 	@echo "make check   the checks alone: format, lint, types, import rules"
 	@echo "make audit   the full privacy audit (minutes, with a progress bar)"
 	@echo "make results every benchmark, and docs/results.md from it (a quarter of an hour; wants CROSSWARD_DATA)"
-	@echo "make bench   speed against scikit-learn and diffprivlib (minutes)"
+	@echo "make bench   start-up and speed, against scikit-learn and diffprivlib (minutes)"
 	@echo "make format  format the code"
-	@echo "make lock    write requirements/*.txt anew from pyproject.toml"
+	@echo "make lock    write requirements/*.txt anew from pyproject.toml; make lock UPGRADE= keeps what is pinned"
 	@echo "make clean   remove everything make made"
 
 demo: $(VENV)/.runtime
@@ -51,6 +54,13 @@ test-containers: $(VENV)/.dev
 	@if docker info >/dev/null 2>&1; then deploy/build && $(BIN)/pytest -n 0 -x --durations=10 tests/containers; \
 	else echo "no container engine answers here: the container tests did not run"; fi
 
+# Fresh environments in a temporary folder, from the lock files with their hashes; they need the package index.
+test-install: $(VENV)/.dev
+	@$(BIN)/python tests/install/fresh.py library
+
+test-pythons: $(VENV)/.dev
+	@$(BIN)/python tests/install/fresh.py pythons $(PYTHONS)
+
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -64,21 +74,24 @@ format: $(VENV)/.dev
 audit: $(VENV)/.runtime
 	@$(BIN)/crossward audit
 
-results: $(VENV)/.plots
+results: $(VENV)/.lab
 	@$(BIN)/crossward bench report docs
 
 bench: $(VENV)/.runtime
+	@$(BIN)/crossward bench startup
 	@$(BIN)/crossward bench speed
 
+# One lock file for each thing that is installed; what is already pinned is preferred unless it is upgraded.
+UPGRADE ?= --upgrade
+COMPILE := $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header
 lock: $(VENV)/.lock
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --group build pyproject.toml --output-file requirements/runtime.txt
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --group dev pyproject.toml --output-file requirements/dev.txt
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header requirements/bench-peers.in --output-file requirements/bench-peers.txt
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-header --group pyproject.toml:plots --constraint requirements/runtime.txt --output-file requirements/plots.txt
+	$(COMPILE) pyproject.toml --output-file requirements/library.txt
+	$(COMPILE) pyproject.toml --group library-tests --output-file requirements/library-tests.txt
+	$(COMPILE) pyproject.toml --extra services --group build --output-file requirements/runtime.txt
+	$(COMPILE) pyproject.toml --extra lab --group build --output-file requirements/lab.txt
+	$(COMPILE) pyproject.toml --extra lab --group dev --output-file requirements/dev.txt
+	$(COMPILE) requirements/bench-peers.in --output-file requirements/bench-peers.txt
 
 clean:
 	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
@@ -98,8 +111,8 @@ $(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
-$(VENV)/.plots: $(VENV)/.runtime requirements/plots.txt
-	@$(PIP) install --require-hashes -r requirements/plots.txt
+$(VENV)/.lab: $(VENV)/.runtime requirements/lab.txt
+	@$(PIP) install --require-hashes -r requirements/lab.txt
 	@touch $@
 
 $(VENV)/.lock: $(VENV)/bin/python

@@ -9,7 +9,6 @@ import secrets
 import sys
 from pathlib import Path
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -50,6 +49,8 @@ def sqlite_url(tmp_path):
 @pytest.fixture
 def postgresql_url(postgresql):
     """An empty schema in PostgreSQL: much cheaper than a database, and as empty."""
+    import psycopg  # noqa: PLC0415 - the library's tests run where it is not installed
+
     name = f"t{secrets.token_hex(6)}"
     with psycopg.connect(postgresql, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")

@@ -1,4 +1,4 @@
-"""`crossward bench`: accuracy on the papers' data, a page of results, forecasts beside measurements, and speed."""
+"""`crossward bench`: accuracy on the papers' data, a page of results, forecasts beside measurements, speed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from rich.table import Table
 
 from crossward.errors import InvalidSetting, NotFound
 from crossward_cli.files import read_text
-from crossward_cli.lab import laboratory
 from crossward_cli.options import Json, Workers
 from crossward_cli.output import print_json, progress_bar, say, tell
 
@@ -84,9 +83,7 @@ class Order:
     ) -> Order:
         """From the options of a command. --quick gives way to what is asked for by name."""
         from crossward.privacy.budget import check_epsilon
-
-        with laboratory():
-            from crossward_lab.bench.settings import DEFAULT, PAPER, Choice
+        from crossward_lab.bench.settings import DEFAULT, PAPER, Choice
 
         if unknown := set(preset or ()) - {PAPER, DEFAULT}:
             raise InvalidSetting(f"There is no preset {', '.join(sorted(unknown))}.", f"Use {PAPER} or {DEFAULT}.")
@@ -325,8 +322,7 @@ def forecast(
     json: Json = False,
 ) -> None:
     """What `crossward plan` would have told the lead, beside what a benchmark measured."""
-    with laboratory():
-        from crossward_lab.bench.forecasts import compare
+    from crossward_lab.bench.forecasts import compare
 
     try:
         rows = json_text.loads(read_text(measured))
@@ -368,8 +364,7 @@ def show_speed(
     peers: Annotated[bool, typer.Option(help="Also run diffprivlib, in an environment of its own.")] = True,
 ) -> None:
     """How fast is a private fit, beside scikit-learn's and diffprivlib's?"""
-    with laboratory():
-        from crossward_lab.bench.speed import speed
+    from crossward_lab.bench.speed import speed
 
     sizes = size or [10_000, 100_000, 1_000_000]
     with Console(stderr=True).status("starting") as status:
@@ -411,3 +406,23 @@ def _show_speed(report: SpeedReport, console: Console) -> None:
     )
     for note in report.notes:
         console.print(note, highlight=False)
+
+
+# -- start-up -------------------------------------------------------------------------------------------------------
+@group.command("startup")
+def show_startup(json: Json = False, repeats: Annotated[int, typer.Option(min=1, help="Starts of each.")] = 7) -> None:
+    """How soon do the library and the command line answer, beside what they stand on?"""
+    from crossward_lab.bench.startup import startup
+
+    with Console(stderr=True).status("starting") as status:
+        report = startup(repeats, lambda line: status.update(escape(line)))
+    if json:
+        print_json(report.describe())
+        return
+    table = Table(title=f"A fresh process, median of {report.repeats} interleaved repeats", title_justify="left")
+    for heading in ("starts", "seconds", "fastest", "x peer", "peer"):
+        table.add_column(heading, justify="left" if heading in ("starts", "peer") else "right")
+    for row in report.rows:
+        times = "" if row.times_peer is None else f"{row.times_peer:.2f}"
+        table.add_row(row.name, f"{row.seconds:.3f}", f"{row.fastest:.3f}", times, row.peer)
+    Console().print(table)

@@ -23,7 +23,6 @@ from rich.table import Table
 from crossward.errors import Conflict, InvalidSetting
 from crossward_cli.connections import at_coordinator, at_site
 from crossward_cli.files import writing
-from crossward_cli.lab import laboratory
 from crossward_cli.options import LOOPBACK_COORDINATOR, Ca, Coordinator, Json
 from crossward_cli.output import print_json, say, tell
 from crossward_service.ops.files import secret_of
@@ -58,8 +57,7 @@ def demo(
     """A coordinator and hospitals as real services on this machine: a study from file to predictions."""
     if context.invoked_subcommand is not None:
         return
-    with laboratory():
-        from crossward_lab.demo.story import check
+    from crossward_lab.demo.story import check
 
     began = time.monotonic()
     check(method, epsilon)
@@ -120,8 +118,7 @@ def records(
     json: Json = False,
 ) -> None:
     """Write the records of one simulated hospital. None of the patients is real."""
-    with laboratory():
-        from crossward_lab.demo.records import simulated, write_csv
+    from crossward_lab.demo.records import simulated, write_csv
 
     if file.exists():
         tell({"file": str(file), "new": False}, f"{file} is there and stays.", as_json=json)
@@ -149,9 +146,8 @@ def study(
     json: Json = False,
 ) -> None:
     """Invite, join, connect and run the demonstration's studies where the services run already; prints the table."""
-    with laboratory():
-        from crossward_lab.demo.records import branch, first_record, simulated
-        from crossward_lab.demo.story import check, run
+    from crossward_lab.demo.records import branch, first_record, simulated
+    from crossward_lab.demo.story import check, run
 
     began = time.monotonic()
     check(method, epsilon)

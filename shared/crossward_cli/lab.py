@@ -1,10 +1,8 @@
-"""`crossward simulate` and `crossward audit`, and where the laboratory begins, which a hospital's image leaves out."""
+"""`crossward simulate` and `crossward audit`, which need the laboratory."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from crossward.errors import CrosswardError, InvalidSetting
+from crossward.errors import InvalidSetting
 from crossward_cli.options import Json, Workers
 from crossward_cli.output import clock_bar, print_json, say
 
@@ -25,24 +23,6 @@ if TYPE_CHECKING:
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 
 
-class NotInstalled(CrosswardError):
-    """A part of Crossward that this installation leaves out."""
-
-
-@contextmanager
-def laboratory() -> Iterator[None]:
-    """The imports of whatever needs `crossward_lab`: an installation may leave it out, and says so."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "crossward_lab":
-            raise
-        raise NotInstalled(
-            "The laboratory (bench, audit, simulate, demo) is not part of this installation.",
-            'Where it is wanted: pip install "crossward[lab]".',
-        ) from None
-
-
 # -- simulate -------------------------------------------------------------------------------------------------------
 def simulate(
     json: Json = False,
@@ -51,11 +31,9 @@ def simulate(
     seed: Annotated[int | None, typer.Option(help="Repeat exactly; the releases are then marked as seeded.")] = None,
 ) -> None:
     """The library alone on simulated hospitals: every method side by side, at a few epsilons."""
-    with laboratory():
-        from crossward_lab.simulate.comparison import compare
-        from crossward_lab.simulate.hospitals import Federation
-
     from crossward.privacy.noise import as_randomness
+    from crossward_lab.simulate.comparison import compare
+    from crossward_lab.simulate.hospitals import Federation
 
     with clock_bar() as bar:
         task = bar.add_task("simulating hospitals", total=None)
@@ -129,9 +107,8 @@ def audit(
     only: Annotated[list[str] | None, typer.Option("--only", help="Only these, as the report names them.")] = None,
 ) -> None:
     """Put every mechanism to the test, and the test itself: planted faults must be caught."""
-    with laboratory():
-        from crossward_lab.audit import run
-        from crossward_lab.audit.run import CATALOGUE
+    from crossward_lab.audit import run
+    from crossward_lab.audit.run import CATALOGUE
 
     if unknown := [name for name in only or () if name not in CATALOGUE]:
         raise InvalidSetting(f"Nothing called {unknown[0]!r} is audited.", f"Known are {', '.join(CATALOGUE)}.")

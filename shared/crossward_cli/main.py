@@ -1,46 +1,154 @@
-"""`crossward`: wires the commands. A command loads what it needs when it is called, so that help comes at once."""
+"""`crossward`: wires the commands.
+
+A command's module is loaded when the command is called, and help is plain text, so that it comes at once.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from crossward.errors import CrosswardError
 from crossward.version import __version__
-from crossward_cli import bench, demo, lab, ledger, models, parties, planning, services, setup, site, studies
-from crossward_cli.options import Json
+from crossward_cli.extras import REFUSED, missing_part, print_missing
 from crossward_cli.output import print_error, print_error_json, tell
 
-REFUSED = 2
-"""The exit code where something was refused: by us, or by whoever reads the options."""
+SECTIONS = {
+    "Studies, for a lead or an auditor": {
+        "study": "Studies: check a file, create, start, watch, cancel.",
+        "plan": (
+            "A power analysis: the AUC to expect of each method and epsilon, from the study file and public counts "
+            "alone."
+        ),
+        "party": "Who takes part: invite, list, revoke.",
+        "ledger": "Ledgers: export, read, and verify them offline.",
+    },
+    "A hospital's own site, for its steward": {
+        "site": "Your own site: join, data, policy, approvals, status.",
+        "predict": "Predict with a target's model, for its own patients.",
+        "evaluate": "How well a target's model does on its own holdout. It stays at the site.",
+        "release-auc": "Release a target's AUC on its holdout with noise, paid for: this number may leave the house.",
+    },
+    "Services, for an operator": {
+        "coordinator": "Run a coordinator.",
+        "source": "Run a source.",
+        "target": "Run a target.",
+        "doctor": (
+            "Examine a service on its own machine, running or not: what is wrong, and what to fix. It changes nothing."
+        ),
+        "tls": "Make a private certificate authority and a certificate for each service; what is still good stays.",
+        "secret": "Put a new random secret into a file, such as a database's password; one that is there stays.",
+    },
+    "The laboratory": {
+        "demo": "A coordinator and hospitals as real services: a study from file to predictions.",
+        "simulate": "The library alone on simulated hospitals: every method side by side, at a few epsilons.",
+        "audit": "Put every mechanism to the test, and the test itself: planted faults must be caught.",
+        "bench": "Measure Crossward: its accuracy on the papers' data, and its speed.",
+    },
+    "This program": {"version": "Print the version."},
+}
+"""Every command with its help as its own module says it, which a test compares; in the order of the page."""
+
+HELP = {name: words for section in SECTIONS.values() for name, words in section.items()}
+
+
+def load(name: str) -> Any:  # noqa: PLR0912 - a branch for each command
+    """A command, or a group of them: its module is imported now, and not before."""
+    found: Any
+    match name:
+        case "study":
+            from crossward_cli.studies import group as found
+        case "plan":
+            from crossward_cli.planning import plan as found
+        case "party":
+            from crossward_cli.parties import group as found
+        case "ledger":
+            from crossward_cli.ledger import group as found
+        case "site":
+            from crossward_cli.site import group as found
+        case "predict":
+            from crossward_cli.models import predict as found
+        case "evaluate":
+            from crossward_cli.models import evaluate as found
+        case "release-auc":
+            from crossward_cli.models import release_auc as found
+        case "coordinator":
+            from crossward_cli.services import coordinator as found
+        case "source":
+            from crossward_cli.services import source as found
+        case "target":
+            from crossward_cli.services import target as found
+        case "doctor":
+            from crossward_cli.services import doctor as found
+        case "tls":
+            from crossward_cli.setup import tls as found
+        case "secret":
+            from crossward_cli.setup import secret as found
+        case "demo":
+            from crossward_cli.demo import group as found
+        case "simulate":
+            from crossward_cli.lab import simulate as found
+        case "audit":
+            from crossward_cli.lab import audit as found
+        case "bench":
+            from crossward_cli.bench import group as found
+        case "version":
+            found = show_version
+        case _:
+            return None
+    if isinstance(found, typer.Typer):
+        command: Any = get_group(found)
+    else:
+        alone = typer.Typer(add_completion=False)
+        alone.command()(found)
+        command = get_command(alone)
+    command.name = name
+    return command
+
+
+class Commands(TyperGroup):
+    """The commands by name, each loaded when it is called. `Any` stands for what typer keeps to itself."""
+
+    def __init__(self, **settings: Any) -> None:
+        names: Any = dict.fromkeys(HELP)  # for the order, and for who mistypes one
+        super().__init__(**settings | {"commands": names})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without arguments there is help, and nothing was done."""
+        if not args:
+            print(ctx.get_help())
+            raise typer.Exit(REFUSED)
+        return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command, loaded now."""
+        return load(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Usage, options, and the commands by section, all in one column."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands from the table: nothing is loaded."""
+        width = max(map(len, HELP))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), words) for name, words in section.items()])
+
 
 commands = typer.Typer(
+    cls=Commands,
     help="Hospitals learn from one another under differential privacy.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
 )
-for name in ("coordinator", "source", "target"):
-    commands.add_typer(services.group_of(services.SERVICES[name]), name=name)
-services.add_commands(site.group, services.SERVICES["site"])
-commands.command("doctor")(services.doctor)
-commands.add_typer(parties.group, name="party")
-commands.add_typer(studies.group, name="study")
-commands.command("plan")(planning.plan)
-commands.add_typer(site.group, name="site")
-commands.command("predict")(models.predict)
-commands.command("evaluate")(models.evaluate)
-commands.command("release-auc")(models.release_auc)
-commands.add_typer(ledger.group, name="ledger")
-commands.command("tls")(setup.tls)
-commands.command("secret")(setup.secret)
-commands.add_typer(demo.group, name="demo")
-commands.command("simulate")(lab.simulate)
-commands.command("audit")(lab.audit)
-commands.add_typer(bench.group, name="bench")
 
 
 def _print_version(wanted: bool) -> None:
@@ -58,8 +166,9 @@ def crossward(
     """Every command takes --help."""
 
 
-@commands.command("version")
-def show_version(json: Json = False) -> None:
+def show_version(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")] = False,
+) -> None:
     """Print the version."""
     tell({"version": __version__}, __version__, as_json=json)
 
@@ -74,6 +183,9 @@ def app() -> None:
         code = commands(standalone_mode=not as_json)  # for people typer itself shows what is wrong with the options
     except CrosswardError as error:
         print_error(error, as_json=as_json)
+        code = REFUSED
+    except ModuleNotFoundError as error:
+        print_missing(missing_part(error), as_json=as_json)
         code = REFUSED
     except typer.Abort:
         code = 1

@@ -1,18 +1,19 @@
-"""What commands print: tables and sentences for people, JSON for machines, and how far a long one is."""
+"""What commands print: tables and sentences for people, JSON for machines, and how far a long one is.
+
+rich is loaded by what prints with it: plain texts and JSON come without.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from crossward.errors import CrosswardError, StudyInvalid
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 def print_json(value: Any) -> None:
@@ -30,11 +31,17 @@ def tell(value: Any, text: str, *, as_json: bool) -> None:
 
 def say(text: str, *, wrap: bool = True) -> None:
     """A text with markup for people; without `wrap` its lines stay as they are, to be copied."""
+    from rich.console import Console
+
     Console().print(text, highlight=False, soft_wrap=not wrap)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table of plain values: nothing in them is read as markup."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(*headings)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
@@ -43,6 +50,9 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
     """Names and values, which may hold markup, one below the other."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, value in pairs:
         table.add_row(f"[bold]{name}[/]", value)
@@ -51,12 +61,18 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 
 def progress_bar() -> Progress:
     """How far something is that goes on in steps; it leaves nothing behind."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def clock_bar() -> Progress:
     """How far something is whose steps tell nobody anything; it leaves nothing behind."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = TextColumn("[bold]{task.description}"), BarColumn(), TimeElapsedColumn()
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
@@ -66,6 +82,9 @@ def print_error(error: CrosswardError, *, as_json: bool) -> None:
     if as_json:
         print_error_json(type(error).__name__, error.cause, error.fix)
         return
+    from rich.console import Console
+    from rich.markup import escape
+
     console = Console(stderr=True)
     console.print(f"[bold red]error[/] {type(error).__name__}: {escape(error.cause)}", highlight=False)
     if isinstance(error, StudyInvalid):

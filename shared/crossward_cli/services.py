@@ -304,6 +304,9 @@ def add_commands(group: typer.Typer, service: ServiceCommands[S]) -> None:
         _tell_manifest(manifest, text, as_json=json)
 
 
+coordinator, source, target = (group_of(SERVICES[name]) for name in ("coordinator", "source", "target"))
+
+
 def _init(service: ServiceCommands[S], data_dir: Path | None, *, as_json: bool) -> None:
     """Initialise a service and print its first tokens."""
     settings = service.settings(data_dir=data_dir)
@@ -379,6 +382,7 @@ def doctor(
 
 
 def _examine(name: str | None, data_dir: Path | None, coordinator: str | None) -> Findings:
+    import crossward_service.http.settings  # noqa: F401 - where no service can run, that is no finding about one
     from crossward_service.ops.findings import Findings
 
     findings = Findings()

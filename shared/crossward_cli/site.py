@@ -15,6 +15,7 @@ from crossward_cli.connections import at_site, wait_for_service
 from crossward_cli.files import read_mapping, read_text
 from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl
 from crossward_cli.output import print_json, print_pairs, print_table, say, tell
+from crossward_cli.services import SERVICES, add_commands
 
 group = typer.Typer(help="Your own site: join, data, policy, approvals, status.", no_args_is_help=True)
 data = typer.Typer(help="The site's data.", no_args_is_help=True)
@@ -161,7 +162,7 @@ def add_data(
 ) -> None:
     """Connect data: a CSV or Parquet file, or a SQL query. They stay where they are."""
     from crossward.privacy.budget import check_delta, check_epsilon
-    from crossward.protocol.ledger.lines import FilterKind
+    from crossward.protocol.constants import FilterKind
 
     place = _place(csv, parquet, sql, query)
     check_epsilon(epsilon)
@@ -311,3 +312,7 @@ def approve(
     with at_site(site, site_token, ca) as client:
         decision = client.decide(task, not refuse, dataset=dataset, words=words)
     tell(decision, f"Task {decision['id']} is {decision['state']}.", as_json=json)
+
+
+# -- the service itself, as its operator ----------------------------------------------------------------------------
+add_commands(group, SERVICES["site"])

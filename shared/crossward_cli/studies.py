@@ -16,7 +16,6 @@ from crossward.errors import CrosswardError
 from crossward.protocol.states import StudyState, TaskState
 from crossward_cli.connections import at_coordinator
 from crossward_cli.files import read_bytes, read_study, writing
-from crossward_cli.lab import laboratory
 from crossward_cli.options import LOOPBACK_COORDINATOR, Ca, Coordinator, Json, Study, Token
 from crossward_cli.output import print_json, print_pairs, print_table, say, tell
 from crossward_cli.parties import last_seen
@@ -111,10 +110,8 @@ def _write_example(folder: Path, *, as_json: bool) -> None:
     """A study and the records of a simulated main hospital and a branch, to run it on."""
     from crossward.study import study_for
     from crossward.study.auto import AUTO
-
-    with laboratory():
-        from crossward_lab.demo.records import OUTCOME, first_record, write_csv
-        from crossward_lab.simulate.hospitals import PREVALENCE, Federation
+    from crossward_lab.demo.records import OUTCOME, first_record, write_csv
+    from crossward_lab.simulate.hospitals import PREVALENCE, Federation
 
     hospitals = Federation.simulate(branches=1)
     study = study_for(
@@ -265,7 +262,7 @@ def certificate(
     """The privacy certificate of a study that has ended: a text, or signed JSON."""
     with at_coordinator(coordinator, token, ca) as client:
         if json:
-            print_json(client.certificate(study))
+            print(client.certificate(study))
         else:
             print(client.certificate_text(study))
 

@@ -7,8 +7,8 @@ import pytest
 from crossward.client.http import HttpClient
 from crossward.errors import Conflict, InvalidSetting, RemoteProblem
 from crossward.protocol import keys
-from crossward.protocol.constants import Role
-from crossward.protocol.ledger.lines import FilterKind, OpenBody
+from crossward.protocol.constants import FilterKind, Role
+from crossward.protocol.ledger.lines import OpenBody
 from crossward_service.db.engine import read, write
 from crossward_site import main
 from crossward_site.app import create_app

@@ -9,8 +9,7 @@ from sqlalchemy import Connection, select
 from crossward.errors import InvalidData, InvalidEpsilon, NotReady, OneClass
 from crossward.learning.encoding.values import is_missing
 from crossward.privacy.budget import NANO, Budget
-from crossward.protocol.constants import MOST_ATTO_DELTA, MOST_NANO_EPSILON
-from crossward.protocol.ledger.lines import FilterKind
+from crossward.protocol.constants import MOST_ATTO_DELTA, MOST_NANO_EPSILON, FilterKind
 from crossward_site import facts
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.persons import Persons

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from crossward.privacy.budget import Budget
-from crossward.protocol.ledger.lines import FilterKind
+from crossward.protocol.constants import FilterKind
 from crossward.study import Study
 from crossward.values import NotNegative, Positive, Slug
 from crossward_service.db.engine import read

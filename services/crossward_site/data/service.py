@@ -25,8 +25,8 @@ from crossward.errors import (
 from crossward.privacy.budget import Budget
 from crossward.privacy.noise import Array
 from crossward.protocol.canonical import canonical
-from crossward.protocol.constants import CELLS, Role
-from crossward.protocol.ledger.lines import FilterKind, LineKind, OpenBody
+from crossward.protocol.constants import CELLS, FilterKind, Role
+from crossward.protocol.ledger.lines import LineKind, OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study, work
 from crossward_service.db.engine import read, write

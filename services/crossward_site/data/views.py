@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 from crossward.privacy.budget import Cost
-from crossward.protocol.ledger.lines import FilterKind
+from crossward.protocol.constants import FilterKind
 from crossward.protocol.ledger.rules import Balance
 from crossward_service.http.views import View
 from crossward_site.data.report import ReportView

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossward.client.http import Connected, Json
 from crossward.protocol.constants import Role
-from crossward.protocol.ledger.lines import Line
+
+if TYPE_CHECKING:
+    from crossward.protocol.ledger.lines import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,13 @@ class Client(Connected):
                 data: dict[str, Any] = json.loads(line.removeprefix("data: "))
                 yield Event(data["number"], data["time"], data["kind"], data["party"], data["text"])
 
-    def certificate(self, study: str) -> Json:
-        """The signed privacy certificate of a study that has ended."""
-        return self._get(f"/v1/studies/{study}/certificate")
+    def document(self, study: str) -> str:
+        """The study in its canonical form, byte for byte: what its digest is of."""
+        return self._http.get(f"/v1/studies/{study}/document").body.decode()
+
+    def certificate(self, study: str) -> str:
+        """The signed privacy certificate of a study that has ended, byte for byte."""
+        return self._http.get(f"/v1/studies/{study}/certificate").body.decode()
 
     def certificate_text(self, study: str) -> str:
         """The certificate as a text for people."""
@@ -101,6 +107,8 @@ class Client(Connected):
     # -- ledgers (auditor) ------------------------------------------------------------------------------------------
     def ledger(self, party: str) -> list[Line]:
         """The mirror of a party's ledger."""
+        from crossward.protocol.ledger.lines import Line  # noqa: PLC0415 - it loads scipy, which no other call needs
+
         return [Line.from_text(line) for line in self._pages(f"/v1/ledger/{party}", "lines")]
 
     def verify(self, party: str) -> Json:

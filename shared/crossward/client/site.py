@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossward.client.http import Connected, Json
-from crossward.protocol.ledger.lines import FilterKind, Line
+from crossward.protocol.constants import FilterKind
+
+if TYPE_CHECKING:
+    from crossward.protocol.ledger.lines import Line
 
 
 class SiteClient(Connected):
@@ -109,6 +112,8 @@ class SiteClient(Connected):
     # -- ledger -----------------------------------------------------------------------------------------------------
     def ledger(self) -> list[Line]:
         """The site's own ledger."""
+        from crossward.protocol.ledger.lines import Line  # noqa: PLC0415 - it loads scipy, which no other call needs
+
         lines: list[Line] = []
         while page := self._get("/v1/ledger", after=len(lines))["lines"]:
             lines += [Line.from_text(line) for line in page]

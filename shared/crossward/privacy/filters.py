@@ -111,8 +111,8 @@ class ZcdpFilter:
             context.prec = 50
             epsilon = Decimal(self.budget.nano_epsilon).scaleb(-NANO)
             log = -(Decimal(self.budget.atto_delta).scaleb(-ATTO)).ln()
-            rho = ((log + epsilon).sqrt() - log.sqrt()) ** 2
-            return int(rho.scaleb(ATTO).to_integral_value(rounding=ROUND_FLOOR))
+            root = (log + epsilon).sqrt() - log.sqrt()
+            return int((root * root).scaleb(ATTO).to_integral_value(rounding=ROUND_FLOOR))
 
     def admit(self, spend: Spend, cost: Cost) -> Spend:
         """Add eps^2/2, or refuse it whole."""

@@ -16,9 +16,9 @@ import json
 import math
 import re
 from itertools import pairwise
+from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
-import rfc8785
 from pydantic import BeforeValidator
 
 from crossward.errors import InvalidMessage
@@ -34,15 +34,68 @@ _FIX = "Write it as RFC 8785 says."
 def canonical(value: Any) -> bytes:
     """The canonical bytes of plain values. Refuses NaN and infinity, which JSON does not have."""
     try:
-        try:
-            return rfc8785.dumps(value)
-        except rfc8785.IntegerDomainError:
-            return rfc8785.dumps(_with_texts(value))
-    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError) as error:
+        return _text(value).encode()
+    except (ValueError, RecursionError) as error:
         cause = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise InvalidMessage(
             f"It cannot be written as JSON: {cause}.", "Give finite numbers and plain texts."
         ) from None
+
+
+def _text(value: Any) -> str:
+    match value:
+        case str():
+            return encode_basestring(value)
+        case bool() | None:
+            return {True: "true", False: "false", None: "null"}[value]
+        case int():
+            return _whole_text(value)
+        case float():
+            return number_text(value)
+        case list() | tuple():
+            return f"[{','.join(map(_text, value))}]"
+        case dict():
+            pairs = sorted((_order(key), key) for key in value)
+            return f"{{{','.join(f'{encode_basestring(key)}:{_text(value[key])}' for _, key in pairs)}}}"
+    raise ValueError(f"{type(value).__name__} is no plain value")
+
+
+def _whole_text(value: int) -> str:
+    if abs(value) <= LARGEST:
+        return int.__repr__(value)
+    if value.bit_length() > 128:
+        raise ValueError("it holds a whole number of more than 128 bits")
+    return f'"{int.__repr__(value)}"'
+
+
+def number_text(value: float) -> str:
+    """A number as ECMAScript writes it: the shortest digits of the double, without exponent from 1e-6 to 1e21."""
+    if not math.isfinite(value):
+        raise ValueError(f"it holds {value}")
+    mantissa, _, power = float.__repr__(abs(value)).partition("e")
+    whole, _, part = mantissa.partition(".")
+    digits = (whole + part).lstrip("0")
+    if not digits:
+        return "0"
+    point = int(power or 0) + (len(whole) if whole != "0" else len(digits) - len(part))  # 0.digits * 10^point
+    digits = digits.rstrip("0")
+    if len(digits) <= point <= 21:
+        text = digits.ljust(point, "0")
+    elif 0 < point <= 21:
+        text = f"{digits[:point]}.{digits[point:]}"
+    elif -6 < point <= 0:
+        text = f"0.{'0' * -point}{digits}"
+    else:
+        rest = f".{digits[1:]}" if len(digits) > 1 else ""
+        text = f"{digits[0]}{rest}e{point - 1:+d}"
+    return f"-{text}" if value < 0 else text
+
+
+def _order(key: str) -> bytes:
+    """Keys are sorted by their UTF-16 code units."""
+    if not isinstance(key, str):
+        raise ValueError("the keys of an object are texts")
+    return key.encode("utf-16-be", "surrogatepass")
 
 
 def read_canonical(data: bytes | str, most_bytes: int) -> Any:
@@ -90,19 +143,6 @@ Large = BeforeValidator(_number)
 """Marks a whole number that may be large: beyond 2^53 - 1 it is a decimal text, up to there a number, never both."""
 
 
-def _with_texts(value: Any) -> Any:
-    """The same values, with texts for whole numbers that JSON's readers would round."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
-        if value.bit_length() > 128:
-            raise InvalidMessage("It holds a whole number of more than 128 bits.", "Give a smaller one.")
-        return str(int(value))
-    if isinstance(value, dict):
-        return {key: _with_texts(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_texts(item) for item in value]
-    return value
-
-
 def _refuse_constant(name: str) -> NoReturn:
     raise InvalidMessage(f"It holds {name}, which is not a number in JSON.", "Send finite numbers.")
 
@@ -116,13 +156,13 @@ def _whole(text: str) -> int | float:
 
 def _real(text: str) -> float:
     value = float(text)
-    if not math.isfinite(value) or rfc8785.dumps(value) != text.encode():
+    if not math.isfinite(value) or number_text(value) != text:
         raise InvalidMessage(f"The number {text[:40]} is not in its canonical form.", _FIX)
     return value
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key.encode("utf-16-be", "surrogatepass") for key, _ in pairs]
+    keys = [_order(key) for key, _ in pairs]
     if any(one >= other for one, other in pairwise(keys)):
         names = [key for key, _ in pairs]
         twice = next((name for name in names if names.count(name) > 1), None)

@@ -90,7 +90,8 @@ class SignedCertificate(Signed[Certificate]):
 
 def verify_certificate(data: bytes | str, public_key: str) -> Certificate:
     """The certificate, if the coordinator with this public key (43 base64url characters) signed these bytes."""
-    return SignedCertificate.from_json(data).verify(keys.public_key(public_key))
+    line_break = "\n" if isinstance(data, str) else b"\n"
+    return SignedCertificate.from_json(data.removesuffix(line_break)).verify(keys.public_key(public_key))  # type: ignore[arg-type]
 
 
 def _head(certificate: Certificate) -> list[str]:

@@ -73,6 +73,13 @@ class TaskKind(StrEnum):
         return Role.TARGET if self is TaskKind.TRAIN_TARGET else Role.SOURCE
 
 
+class FilterKind(StrEnum):
+    """How the charges of a cell add up: by their epsilons, or as zero-concentrated losses."""
+
+    BASIC = "basic"
+    ZCDP = "zcdp"
+
+
 class DeclineReason(StrEnum):
     """Why a site does not do a task, as it tells the coordinator: each rests on public numbers alone."""
 

@@ -17,7 +17,7 @@ def require_matplotlib() -> None:
         import matplotlib  # noqa: F401, PLC0415 - whether it is there is the question
     except ModuleNotFoundError:
         raise NoPlotsError(
-            "matplotlib is not installed; `pip install -r requirements/plots.txt` or `make results` does."
+            'matplotlib is not installed; `pip install "crossward[plots]"` or `make results` does.'
         ) from None
 
 

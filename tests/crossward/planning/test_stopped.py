@@ -79,6 +79,7 @@ def test_workers_end_with_their_parent(tmp_path, heard, number):
     ids=["plan", "audit"],
 )
 def test_ctrl_c_ends_a_command_with_130_and_no_traceback(tmp_path, monkeypatch, heard, command, at_work):
+    pytest.importorskip("typer", reason="the command line is not installed")
     monkeypatch.chdir(tmp_path)
     Path("study.yaml").write_text(example())
     process = started(*heard(CROSSWARD, *command, "--workers", "2"), FORCE_COLOR="1", NO_COLOR="1", COLUMNS="80")

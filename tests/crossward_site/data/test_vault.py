@@ -23,8 +23,7 @@ from crossward.errors import (
     OneClass,
 )
 from crossward.privacy.budget import Budget
-from crossward.protocol.constants import Role
-from crossward.protocol.ledger.lines import FilterKind
+from crossward.protocol.constants import FilterKind, Role
 from crossward.study.work import levels as levels_of
 from crossward_service.db.engine import read, write
 from crossward_site.data.mapping import DataMap

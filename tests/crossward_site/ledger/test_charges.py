@@ -9,8 +9,8 @@ from sqlalchemy import event, update
 
 from crossward.errors import ChainBroken
 from crossward.privacy.budget import Budget, Cost
-from crossward.protocol.constants import Role, TaskKind
-from crossward.protocol.ledger.lines import FilterKind, OpenBody, ReserveBody
+from crossward.protocol.constants import FilterKind, Role, TaskKind
+from crossward.protocol.ledger.lines import OpenBody, ReserveBody
 from crossward.study.wire import task_message
 from crossward_service.db import ledger_tables
 from crossward_service.db.engine import read, write

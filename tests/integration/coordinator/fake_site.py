@@ -10,8 +10,9 @@ from crossward.client.http import NEVER, HttpClient
 from crossward.privacy.budget import nano_epsilon
 from crossward.protocol import keys, versions
 from crossward.protocol.canonical import canonical, sha256
+from crossward.protocol.constants import FilterKind
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
-from crossward.protocol.ledger.lines import FilterKind, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import Line, OpenBody, ReleaseBody, ReserveBody
 from crossward.protocol.ledger.rules import Replay
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 from crossward.study.wire import open_inputs, open_study, to_message, to_model

@@ -20,6 +20,7 @@ from crossward_site.desk import service as desk
 from crossward_site.ledger import service as ledger
 from crossward_site.tasks import outbox
 from crossward_site.tasks.service import CRASH_POINTS
+from envelopes import digest_of
 
 STORED = ("after-store", "after-publish", "before-settle")
 
@@ -41,8 +42,8 @@ def test_a_site_killed_at_any_point_releases_once(sites, alone, point: str) -> N
     assert federation.mirror("main") == main.lines()
     sent = json.loads(main.outbox())
     assert before is None or json.loads(before) == sent
-    assert released(federation) == [sent["digest"]]
-    assert federation.call("auditor", "GET", f"/v1/releases/{sent['digest']}") == sent
+    assert released(federation) == [digest_of(sent)]
+    assert federation.call("auditor", "GET", f"/v1/releases/{digest_of(sent)}") == sent
     assert Vault(main.site).balance("patients").spend.nano_epsilon == 10**9
 
 

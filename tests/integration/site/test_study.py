@@ -15,6 +15,7 @@ from crossward_site.models.predictions import predict
 from crossward_site.models.service import Models
 from crossward_source import app as source
 from crossward_source.settings import SourceSettings
+from envelopes import digest_of
 
 
 def run(federation, study, **hospital):
@@ -51,7 +52,7 @@ def test_transfer_from_a_source_to_a_target(federation, study, api) -> None:
         one = client.post("/v1/predict", json={"study": "sugar", "record": RECORD}).json()
         assert one["predictions"] == [ill]
         model = client.get("/v1/studies/sugar/model").json()
-        assert model["release"] == answer["release"] == model["signed_release"]["digest"]
+        assert model["release"] == answer["release"] == digest_of(model["signed_release"])
         assert client.get("/v1/studies").json()["studies"][0]["model"] is True
 
 

@@ -17,6 +17,7 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.ops.backup import backup, restore
 from crossward_site.backup import kind as site_kind
 from crossward_target.settings import TargetSettings
+from envelopes import digest_of
 
 BRANCH = "branch-1"
 
@@ -103,7 +104,7 @@ def test_what_was_stored_before_a_disaster_is_published_after_it(federation, tmp
         service = federation.start("target", again.data_dir)
         with SiteClient(service.url, federation.token) as site:
             assert small.ended(lead, "one") == "complete"
-            assert lead.study("one")["tasks"][0]["release"] == stored["digest"]
+            assert lead.study("one")["tasks"][0]["release"] == digest_of(stored)
             small.wait_for(lambda: not site.status()["outbox"])
             assert site.model("one")["signed_release"] == stored
             spent = site.ledger()
@@ -123,5 +124,5 @@ def test_what_was_stored_before_a_disaster_is_published_after_it(federation, tmp
         site.reconcile()
         operator.reconcile(BRANCH)
         assert small.ended(operator, "one") == "complete"
-        assert operator.study("one")["tasks"][0]["release"] == stored["digest"]
+        assert operator.study("one")["tasks"][0]["release"] == digest_of(stored)
         assert site.ledger() == operator.ledger(BRANCH) == spent

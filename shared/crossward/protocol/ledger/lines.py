@@ -19,7 +19,15 @@ from typing import Any, ClassVar, NoReturn
 from crossward.errors import InvalidMessage, Malformed
 from crossward.privacy.budget import Budget, Cost
 from crossward.protocol.canonical import canonical, is_large, read_canonical, sha256
-from crossward.protocol.constants import DIGEST, LATEST, LINE_BYTES, MOST_ATTO_DELTA, MOST_CELLS, MOST_NANO_EPSILON
+from crossward.protocol.constants import (
+    DIGEST,
+    LATEST,
+    LINE_BYTES,
+    MOST_ATTO_DELTA,
+    MOST_CELLS,
+    MOST_NANO_EPSILON,
+    FilterKind,
+)
 from crossward.values import LARGEST
 
 GENESIS = "0" * 64
@@ -34,13 +42,6 @@ class LineKind(StrEnum):
     OPEN = "open"
     RESERVE = "reserve"
     RELEASE = "release"
-
-
-class FilterKind(StrEnum):
-    """How the charges of a cell add up: by their epsilons, or as zero-concentrated losses."""
-
-    BASIC = "basic"
-    ZCDP = "zcdp"
 
 
 def _refuse(rule: str, value: object) -> NoReturn:

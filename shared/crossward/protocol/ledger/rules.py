@@ -25,7 +25,8 @@ from crossward.errors import (
 )
 from crossward.privacy.budget import Budget, Cost
 from crossward.privacy.filters import NOTHING, BasicFilter, Filter, Spend, ZcdpFilter
-from crossward.protocol.ledger.lines import START, FilterKind, Head, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.constants import FilterKind
+from crossward.protocol.ledger.lines import START, Head, Line, OpenBody, ReleaseBody, ReserveBody
 
 _FILTERS: Mapping[FilterKind, Callable[[Budget], Filter]] = {
     FilterKind.BASIC: BasicFilter,

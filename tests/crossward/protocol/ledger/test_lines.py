@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from crossward.errors import Malformed
 from crossward.protocol.canonical import canonical
+from crossward.protocol.constants import FilterKind
 from crossward.protocol.ledger.lines import (
     GENESIS,
     START,
-    FilterKind,
     Head,
     Line,
     LineKind,
