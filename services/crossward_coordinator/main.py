@@ -47,6 +47,14 @@ def init(settings: CoordinatorSettings) -> Initialised:
     return Initialised(own.public_key, first)
 
 
+def public_key(settings: CoordinatorSettings) -> str:
+    """The key that verifies what this coordinator signs."""
+    with _made_before(settings) as engine, read(engine) as connection:
+        own = identity.load(settings.key_path)
+        identity.check(connection, own)
+        return own.public_key
+
+
 def issue_token(settings: CoordinatorSettings, role: str, name: str) -> str:
     """A further token for a person, by whoever may run commands on the coordinator's machine."""
     with _made_before(settings) as engine, write(engine) as connection:

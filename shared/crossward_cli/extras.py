@@ -50,7 +50,8 @@ def missing_part(error: ModuleNotFoundError) -> NotInstalled:
     if extra is None:
         raise error
     return NotInstalled(
-        f"{PARTS[extra]} is not part of this installation.", f'Where it is wanted: pip install "crossward[{extra}]".'
+        f"{PARTS[extra]} is not part of this installation.",
+        f'It comes with the extra crossward[{extra}]: in a checkout, pip install ".[{extra}]".',
     )
 
 

@@ -307,6 +307,15 @@ def add_commands(group: typer.Typer, service: ServiceCommands[S]) -> None:
 coordinator, source, target = (group_of(SERVICES[name]) for name in ("coordinator", "source", "target"))
 
 
+@coordinator.command("key")
+def show_key(data_dir: DataDir = None, json: Json = False) -> None:
+    """Print the public key that verifies its receipts and certificates: tell it to auditors yourself."""
+    from crossward_coordinator.main import public_key
+
+    key = public_key(CoordinatorCommands().settings(data_dir=data_dir))
+    tell({"public_key": key}, key, as_json=json)
+
+
 def _init(service: ServiceCommands[S], data_dir: Path | None, *, as_json: bool) -> None:
     """Initialise a service and print its first tokens."""
     settings = service.settings(data_dir=data_dir)

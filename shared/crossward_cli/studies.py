@@ -267,16 +267,43 @@ def certificate(
             print(client.certificate_text(study))
 
 
+@group.command("bundle")
+def bundle(
+    study: Study,
+    folder: Annotated[Path, typer.Argument(help="A new folder to write.")],
+    token: Token,
+    coordinator: Coordinator = LOOPBACK_COORDINATOR,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Write all that verifies an ended study offline: certificate, releases, receipts, ledgers, and the verifier."""
+    from crossward.client.bundle import write_bundle
+
+    with at_coordinator(coordinator, token, ca) as client:
+        written = write_bundle(client, study, folder)
+    value = {**asdict(written), "folder": str(written.folder)}
+    counts = f"{written.releases} releases and their receipts, {written.ledgers} ledgers"
+    tell(value, f"{folder}: {written.certificate}, {counts}. Verify it with:", as_json=json)
+    if not json:
+        say(f"  python {escape(str(folder / 'verify.py'))} bundle {escape(str(folder))} --key KEY", wrap=False)
+
+
 @group.command("verify")
 def verify(
-    file: Annotated[Path, typer.Argument(help="A certificate, as `crossward study certificate --json` printed it.")],
+    path: Annotated[
+        Path, typer.Argument(help="A bundle, or a certificate as `crossward study certificate --json` printed it.")
+    ],
     key: Annotated[str, typer.Option("--key", help="The coordinator's public key, learned from its operator.")],
     json: Json = False,
 ) -> None:
-    """Verify a certificate offline, and print what it says."""
+    """Verify a study offline: a whole bundle, check by check, or its certificate alone, and print what that says."""
+    if path.is_dir():
+        from crossward import verify as verifier
+
+        raise typer.Exit(verifier.main(["bundle", str(path), "--key", key, *(["--json"] if json else [])]))
     from crossward.protocol.certificate import verify_certificate
 
-    content = verify_certificate(read_bytes(file), key)
+    content = verify_certificate(read_bytes(path), key)
     if json:
         print_json(content.model_dump(mode="json"))
     else:

@@ -7,7 +7,7 @@ from crossward.protocol.ledger.lines import START, Line, OpenBody, ReleaseBody, 
 
 
 def test_an_exported_ledger_is_verified_offline_to_the_byte(program, tmp_path):
-    head, file = START, tmp_path / "ledger.jsonl"
+    head, file = START, tmp_path / "ledger.txt"
     lines = []
     for body in (
         OpenBody("hearts", 20, "basic", 3 * 10**9),

@@ -124,7 +124,7 @@ def no_laboratory(without):
 
 @pytest.fixture
 def no_services(without):
-    """As after `pip install "crossward[cli]"`."""
+    """As after `pip install ".[cli]"`."""
     return without(
         *(module for module, extra in EXTRAS.items() if extra in ("services", "plots") and module != "anyio")
     )
@@ -138,7 +138,7 @@ def test_without_its_own_packages_the_command_line_says_so_in_one_line(program, 
     missing = without(module)
     said = program(*arguments, code=2, **missing).stderr
     assert said.count("\n") == 1
-    assert 'pip install "crossward[cli]"' in said
+    assert 'pip install ".[cli]"' in said
     assert json.loads(program(*arguments, "--json", code=2, **missing).stderr)["error"] == "NotInstalled"
 
 
@@ -159,10 +159,10 @@ def test_what_runs_a_service_says_which_extra_it_needs(program, no_services, arg
     if arguments != ("source", "serve"):  # which knows no --json
         said = json.loads(program(*arguments, "--json", code=2, **no_services).stderr)
         assert said["error"] == "NotInstalled"
-        assert 'pip install "crossward[services]"' in said["fix"]
+        assert 'pip install ".[services]"' in said["fix"]
     said = program(*arguments, code=2, **no_services).stderr
     assert said.count("\n") == 1
-    assert 'pip install "crossward[services]"' in said
+    assert 'pip install ".[services]"' in said
 
 
 def test_a_lead_and_an_auditor_need_no_services(program, no_services, tmp_path):
@@ -203,7 +203,7 @@ def test_what_needs_the_laboratory_says_so_where_it_is_left_out(program, no_labo
     said = program(*arguments, code=2, **no_laboratory).stderr
     assert "Traceback" not in said
     assert "not part of this installation" in " ".join(said.split())
-    assert 'pip install "crossward[lab]"' in " ".join(said.split())
+    assert 'pip install ".[lab]"' in " ".join(said.split())
     said = json.loads(program(*arguments, "--json", code=2, **no_laboratory).stderr)
     assert said["error"] == "NotInstalled"
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from crossward.client.http import Answer
-from crossward.errors import CrosswardError, RemoteProblem
+from crossward.errors import CrosswardError, RemoteProblem, UnknownVersion
 from crossward.protocol.ledger.lines import Line, OpenBody
 from crossward_service.db.engine import write
 from crossward_site.coordinator import Coordinator
@@ -21,6 +21,7 @@ class Scripted(Coordinator):
     def __init__(self, answer) -> None:
         self.identity = SimpleNamespace(party="here")
         self.calls: list = []
+        self._version = None
 
         def request(method, path, **more):
             self.calls.append((path, more))
@@ -62,3 +63,14 @@ def test_the_mirror_is_read_no_further_than_its_head(site) -> None:
     with pytest.raises(RemoteProblem, match="not those that follow"):
         stuck.mirror(0)
     assert len(stuck.calls) == 2
+
+
+def test_the_version_to_speak_is_asked_for_once_and_bridges_one(site) -> None:
+    scripted = Scripted(lambda path, more: {"protocol": 2})
+    assert (scripted.version, scripted.version) == (1, 1)
+    assert [path for path, _ in scripted.calls] == ["/v1/coordinator"]
+    with pytest.raises(UnknownVersion, match=r"The coordinator speaks version 3 .* Upgrade this site\."):
+        _ = Scripted(lambda path, more: {"protocol": 3}).version
+    for answer in (None, {}, {"protocol": "x"}, {"protocol": None}, []):
+        with pytest.raises(CrosswardError):
+            _ = Scripted(lambda path, more, answer=answer: answer).version

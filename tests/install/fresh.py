@@ -63,7 +63,7 @@ def check_library(folder: Path, wheel: Path) -> None:
     print(run(python, "-I", PROBE, folder=folder))
     for command in ((python, "-m", "crossward_cli"), (python.with_name("crossward"),)):
         said = run(*command, "--help", folder=folder, code=2)
-        if said.count("\n") or 'pip install "crossward[cli]"' not in said:
+        if said.count("\n") or 'pip install ".[cli]"' not in said:
             sys.exit(f"{command[-1]} --help does not say in one line what it needs:\n{said}")
         print(f"{Path(command[-1]).name} --help: {said}")
 

@@ -1,4 +1,4 @@
-"""Certificates: what a study released, signed by the coordinator."""
+"""Certificates: what a study released, signed by the coordinator; and the program that verifies them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
+from crossward.client.bundle import verifier
 from crossward.protocol.certificate import SignedCertificate
 from crossward_coordinator.access import Reader, Reading, StudyId
 from crossward_coordinator.certificates import service
 from crossward_coordinator.openapi import answers
 
-router = APIRouter(prefix="/v1/studies", tags=["certificates"])
+router = APIRouter(prefix="/v1", tags=["certificates"])
 
 
 @router.get(
-    "/{study}/certificate",
+    "/studies/{study}/certificate",
     response_class=Response,
     responses=answers(SignedCertificate, "The signed certificate; as text, what it says."),
 )
@@ -27,3 +28,9 @@ def show(
     if form == "text":
         return Response(signed.content().text(), media_type="text/plain; charset=utf-8")
     return Response(signed.canonical(), media_type="application/json")
+
+
+@router.get("/verifier", response_class=Response)
+def show_verifier() -> Response:
+    """The verifier of certificates, releases, receipts and ledgers: one Python file that imports nothing of ours."""
+    return Response(verifier(), media_type="text/x-python; charset=utf-8")

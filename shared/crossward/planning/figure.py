@@ -22,7 +22,7 @@ def check_plot(path: Path | None) -> None:
         raise InvalidSetting(f"{path} is neither PNG nor SVG.", "Name it plan.png or plan.svg.")
     if find_spec("matplotlib") is None:
         raise InvalidSetting(
-            "Pictures need matplotlib, which is not installed.", 'Run: pip install "crossward[plots]".'
+            "Pictures need matplotlib, which is not installed.", 'In a checkout: pip install ".[plots]".'
         )
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise StorageFailed(f"{path} cannot be written.", "Name a file in a directory that exists and is yours.")

@@ -144,13 +144,15 @@ def _foot(certificate: Certificate) -> list[str]:
     relations = {party.release.neighbours for party in certificate.parties if party.release is not None}
     meaning = [f"{name}: {NEIGHBOURS.get(name, 'see the code of the release.')}" for name in sorted(relations)]
     steps = [
-        "Verify this certificate with the coordinator's public key, learned from a person and not from this file:"
-        " crossward study verify FILE --key KEY.",
-        "Fetch each release by its digest (crossward study release DIGEST): the SHA-256 of its payload is the digest,"
-        " and the party's key signed it.",
-        "Export each party's ledger (crossward ledger mirror PARTY FILE) and verify it up to the line named here: its"
-        " hash must be the one above. The ledger holds the charge of the task (reserve) and the digest of its release."
-        " A charge that the coordinator had not heard of when the study ended comes after that line.",
+        f"Get the bundle of this study: crossward study bundle {certificate.study} FOLDER. It holds this certificate, "
+        "what each site released, the receipts, the ledgers up to now, and verify.py: one file that imports nothing of "
+        "Crossward (the coordinator has it at /v1/verifier too).",
+        "Run python verify.py bundle FOLDER --key KEY. KEY is the coordinator's public key, learned from a person and "
+        "not from these files. It says every check it makes.",
+        "Or check by hand, or with a program of your own: docs/protocol.md says how, byte by byte. Each release above "
+        "is named by the SHA-256 of its payload; each ledger has the line and the hash named here, and holds the "
+        "charge of the task (reserve) and the digest of its release. A charge that the coordinator had not heard of "
+        "when the study ended comes after that line.",
     ]
     numbered = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
     wrapped = [line for part in (*meaning, "", "How to verify, offline:", *numbered) for line in _wrapped(part)]

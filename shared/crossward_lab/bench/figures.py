@@ -16,9 +16,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401, PLC0415 - whether it is there is the question
     except ModuleNotFoundError:
-        raise NoPlotsError(
-            'matplotlib is not installed; `pip install "crossward[plots]"` or `make results` does.'
-        ) from None
+        raise NoPlotsError('matplotlib is not installed; `pip install ".[plots]"` or `make results` does.') from None
 
 
 def draw_all(found: list[Measurement], folder: Path) -> list[Path]:

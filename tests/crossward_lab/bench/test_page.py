@@ -73,7 +73,7 @@ def test_figures_are_small_and_the_same_for_the_same_rows(row: MakeRow, tmp_path
 
 def test_without_matplotlib_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NoPlotsError, match=r"crossward\[plots\]"):
+    with pytest.raises(NoPlotsError, match=r"\.\[plots\]"):
         require_matplotlib()
 
 

@@ -156,10 +156,10 @@ def test_the_command_line_follows_a_study_from_file_to_certificate(federation, s
     assert json.loads(crossward(federation, "site", "policy", "--json", site=site))["decide"] == "approve"
     assert "AUC" in crossward(federation, "evaluate", "by-hand", site=site)
     assert "rows" in crossward(federation, "site", "data", "report", DATASET, site=site)
-    ledger = tmp_path / "ledger.jsonl"
+    ledger = tmp_path / "ledger.txt"
     crossward(federation, "ledger", "export", ledger, site=site)
     assert "verified" in crossward(federation, "ledger", "verify", ledger)
-    mirror = tmp_path / "mirror.jsonl"
+    mirror = tmp_path / "mirror.txt"
     crossward(federation, "ledger", "mirror", site.name, mirror, role="auditor")
     assert mirror.read_bytes() == ledger.read_bytes()
     paid = crossward(federation, "release-auc", "by-hand", "--epsilon", "0.25", "--json", site=site)

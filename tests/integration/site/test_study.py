@@ -71,7 +71,7 @@ def test_evaluation_stays_free_and_an_auc_is_paid_once(federation, study, api) -
         # Its noise is Laplace's: beyond 12 deviations it lies with probability exp(-12 sqrt 2), 4 in 10^8.
         assert abs(paid["auc"] - local["auc"]) < 12 * paid["deviation"]
         assert client.get("/v1/studies/sugar/evaluation").json()["released"] == [paid]
-        kinds = [line["kind"] for line in client.get("/v1/ledger").json()["lines"]]
+        kinds = [json.loads(line)["kind"] for line in client.get("/v1/ledger").json()["lines"]]
         assert kinds == ["open", "reserve", "release", "reserve", "release"]
         refused = client.post("/v1/studies/sugar/auc", json={"epsilon": 9.0})
         assert (refused.status_code, refused.json()["title"]) == (409, "Cell's budget exceeded")
