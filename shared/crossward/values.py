@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from crossward.errors import CrosswardError
 
-SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
+SLUG = "[a-z0-9]+(?:-[a-z0-9]+)*"
 """A name of a party or a study, of at most 64 characters."""
 
 MOST_COLUMNS = 10_000

@@ -20,8 +20,9 @@ What the study {study} left behind.
     python verify.py bundle . --key KEY
 
 checks all of it, offline, and says every check it makes. KEY is the public key of the coordinator: ask a person for it
-who knows (its operator has it from `crossward coordinator key`), not this folder. verify.py needs Python 3.11 and the package `cryptography` and nothing else. It was written
-from the page docs/protocol.md of Crossward, imports nothing of Crossward, and is short enough to read.
+who knows, not this folder (its operator has it from `crossward coordinator key`). verify.py needs Python 3.11 and the
+package `cryptography` and nothing else. It was written from the page docs/protocol.md of Crossward, imports nothing of
+Crossward, and is short enough to read.
 
 certificate.json   the signed certificate                certificate.txt   the same for people
 study.json         the study, in its canonical form      releases/         what left each site, signed by it

@@ -25,6 +25,9 @@ MOST_NANO_EPSILON = 10**15
 MOST_ATTO_DELTA = 10**18
 """A delta of 1."""
 
+MOST_STUDY_BYTES = 4_000_000
+"""A study's canonical form has no more."""
+
 LATEST = 10**14
 """The last time of a ledger line, in milliseconds since 1970: the year 5138."""
 

@@ -44,7 +44,7 @@ class Signature(Section):
     """By which key, and the signature itself."""
 
     keyid: KeyId
-    sig: Base64
+    sig: Annotated[Base64, Field(min_length=88, max_length=88)]  # 64 bytes
 
 
 class Signed(Section, Generic[C]):
@@ -53,7 +53,7 @@ class Signed(Section, Generic[C]):
     content_type: ClassVar[type[Content]]
     payload_type: ClassVar[str]
 
-    payload: Base64
+    payload: Annotated[Base64, Field(min_length=4)]
     payloadType: str
     signatures: Annotated[tuple[Signature, ...], Field(min_length=1, max_length=1)]
 

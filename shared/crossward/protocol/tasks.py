@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from crossward.protocol.constants import LINE_BYTES, MOST_LINES, DeclineReason, TaskKind
+from crossward.protocol.constants import LINE_BYTES, MOST_LINES, MOST_STUDY_BYTES, DeclineReason, TaskKind
 from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.messages import Digest, Message, TaskId
 from crossward.values import MOST_PARTIES, AtLeastOne, Note, Positive, Unit
@@ -23,7 +23,7 @@ class TaskMessage(Message):
 
     id: TaskId
     kind: TaskKind
-    study: Annotated[str, Field(max_length=4_000_000)]
+    study: Annotated[str, Field(max_length=MOST_STUDY_BYTES)]
     study_hash: Digest
     inputs: Annotated[tuple[SignedRelease, ...], Field(max_length=MOST_PARTIES)] = ()
     attempt: AtLeastOne = 1

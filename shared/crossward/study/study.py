@@ -19,8 +19,9 @@ from crossward.learning.encoding import Schema
 from crossward.methods import METHODS, Method, read_method
 from crossward.methods.base import StudyFinding, Terms
 from crossward.protocol.canonical import canonical, read_canonical, sha256
+from crossward.protocol.constants import MOST_STUDY_BYTES
 from crossward.study.auto import asks_for_auto, auto_findings, chosen
-from crossward.study.document import MOST_CHARACTERS, Document, Dumper
+from crossward.study.document import Document, Dumper
 from crossward.study.features import Label, StudyFeature
 from crossward.study.rules import findings, terms_of
 from crossward.study.sections import Cells, Chosen, Encoding, Epsilon, Groups, Quorum
@@ -84,7 +85,7 @@ class Study(Section):
     @classmethod
     def from_canonical(cls, data: bytes | str) -> Study:
         """A study from its canonical form, and from no other."""
-        study = cls.from_data(read_canonical(data, 4 * MOST_CHARACTERS))
+        study = cls.from_data(read_canonical(data, MOST_STUDY_BYTES))
         if study.canonical() != (data.encode() if isinstance(data, str) else data):
             raise InvalidMessage("The study is not in its canonical form.", "Send what `canonical()` gives.")
         return study

@@ -36,15 +36,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from crossward.errors import Expired, InvalidSetting, KeyRevoked, Replayed, UnknownParty, Unsigned, WrongSignature
 from crossward.protocol import keys
+from crossward.protocol.constants import KEY_ID
+from crossward.values import SLUG
 
 SKEW = 300  # seconds a signature may be old, or its clock ahead
 COMPONENTS = ("@method", "@path", "@query", "content-digest")
-PARTY = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 _COVERED = "(" + " ".join(f'"{name}"' for name in COMPONENTS) + ")"
 _INPUT = re.compile(
     rf'cw=(?P<params>{re.escape(_COVERED)};created=(?P<created>[0-9]{{1,12}});nonce="(?P<nonce>[A-Za-z0-9_-]{{16,64}})"'
-    rf';keyid="(?P<party>{PARTY})/(?P<key_id>[0-9a-f]{{16}})";alg="ed25519")'
+    rf';keyid="(?P<party>{SLUG})/(?P<key_id>{KEY_ID})";alg="ed25519")'
 )
 # Of the last character two bits count; the other four are zero, or one signature would have sixteen spellings.
 _SIGNATURE = re.compile(r"cw=:([A-Za-z0-9+/]{85}[AQgw]==):")
@@ -102,7 +103,9 @@ class Signer(httpx.Auth):
         self, party: str, key_id: str, private_key: Ed25519PrivateKey, *, clock: Callable[[], float] = time.time
     ) -> None:
         if not re.fullmatch(PARTY, party):
-            raise InvalidSetting(f"{party!r} is not a party id.", "Use letters, digits, dots, dashes and underscores.")
+            raise InvalidSetting(
+                f"{party!r} is not a party id.", "Use small letters and digits, and single dashes between them."
+            )
         if key_id != keys.key_id(private_key):
             raise InvalidSetting(f"{key_id!r} is not the id of this key.", f"Its id is {keys.key_id(private_key)}.")
         self.party = party
