@@ -102,10 +102,8 @@ class Signer(httpx.Auth):
     def __init__(
         self, party: str, key_id: str, private_key: Ed25519PrivateKey, *, clock: Callable[[], float] = time.time
     ) -> None:
-        if not re.fullmatch(PARTY, party):
-            raise InvalidSetting(
-                f"{party!r} is not a party id.", "Use small letters and digits, and single dashes between them."
-            )
+        if not re.fullmatch(SLUG, party):
+            raise InvalidSetting(f"{party!r} is not a party's name.", "Use small letters, digits, and dashes between.")
         if key_id != keys.key_id(private_key):
             raise InvalidSetting(f"{key_id!r} is not the id of this key.", f"Its id is {keys.key_id(private_key)}.")
         self.party = party

@@ -14,7 +14,16 @@ from scipy import stats
 
 from crossward.errors import InvalidSetting, NotConverged
 from crossward.privacy.noise import SeededRandomness
-from crossward.privacy.output import OutputStep, on_grid, power_of_two_below
+from crossward.privacy.output import (
+    COARSEST,
+    FINEST,
+    OutputStep,
+    common_grid,
+    grid_for,
+    on_grid,
+    on_own_grid,
+    power_of_two_below,
+)
 
 RARE = 1e-5
 BAD = [0.0, -1.0, math.nan, math.inf, -math.inf]
@@ -128,3 +137,28 @@ def test_weights_so_large_that_the_noise_is_lost_in_them_are_never_published(w):
     assert w + step.scale == w
     with pytest.raises(NotConverged):
         step.publish(np.array([w]), SeededRandomness(0))
+
+
+# -- what is computed from releases alone -----------------------------------------------------------------------------
+numbers = st.floats(-1e6, 1e6).map(lambda number: number if abs(number) > 1e-100 else 0.0)
+vectors = st.lists(numbers, min_size=1, max_size=6).map(np.array)
+
+
+@given(vectors)
+def test_an_aggregate_keeps_forty_bits_of_its_largest_weight(w):
+    rounded = on_own_grid(w)
+    assert np.all(np.abs(rounded - w) <= np.max(np.abs(w)) * 2.0**-40)
+    steps = rounded / common_grid(rounded)
+    assert np.all(steps == np.rint(steps))
+    assert np.all(np.abs(steps) < 2**52)
+    assert not steps.any() or any(step % 2 for step in steps)  # no coarser grid would do
+    assert np.array_equal(on_own_grid(np.zeros(3)), np.zeros(3))
+
+
+def test_every_grid_can_be_named():
+    """What no message could carry is refused before anyone pays."""
+    for scale in (2.0 ** (FINEST + 8), 2.0 ** (COARSEST - 1)):
+        assert FINEST <= math.log2(grid_for(scale)) <= COARSEST
+    for scale in (2.0 ** (FINEST + 7), 2.0**COARSEST, 1e-300, 5e-324):
+        with pytest.raises(InvalidSetting, match="no grid"):
+            grid_for(scale)

@@ -248,7 +248,7 @@ def test_httpx_signs_what_it_sends(path, params):
 
 
 def test_a_signer_is_checked_when_made():
-    with pytest.raises(InvalidSetting, match="party id"):
+    with pytest.raises(InvalidSetting, match="party's name"):
         Signer('a"b', keys.key_id(KEY), KEY)
     with pytest.raises(InvalidSetting, match="id of this key"):
         Signer("a", "0" * 16, KEY)
