@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from crossward.privacy.noise import SYSTEM
 from crossward.protocol import keys
-from crossward.protocol.canonical import canonical, sha256
+from crossward.protocol.canonical import sha256
 from crossward.protocol.certificate import (
     Certificate,
     CertifiedCharge,
@@ -23,7 +23,7 @@ from crossward.protocol.certificate import (
     SignedCertificate,
 )
 from crossward.protocol.constants import COORDINATOR, Role, TaskKind, certificate_id, task_id
-from crossward.protocol.descriptions import read_release
+from crossward.protocol.descriptions import description_digest, read_release
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.ledger.export import export_file
 from crossward.protocol.ledger.lines import START, Head, Line, OpenBody, ReleaseBody, ReserveBody
@@ -101,7 +101,7 @@ class _Run:
             return None
         message = to_message(study, trained, party, inputs)
         task, cost = task_id(study.digest, kind, party), trained.release.cost
-        described = sha256(canonical(trained.release.describe()))
+        described = description_digest(trained.release)
         cells = charged_cells(study, role)
         reserve = ReserveBody(
             task, study.id, study.digest, "patients", cells, cost.nano_epsilon, cost.atto_delta, described
@@ -131,7 +131,7 @@ class _Run:
                 nano_epsilon=described.cost.nano_epsilon,
                 atto_delta=described.cost.atto_delta,
                 neighbours=described.neighbours,
-                code_version=described.version,
+                code_version=message.code_version,
                 records=message.n,
                 learned_from=message.inputs,
             )

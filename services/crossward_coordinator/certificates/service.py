@@ -104,7 +104,7 @@ def _release(connection: Connection, document: str) -> CertifiedRelease:
         nano_epsilon=release.cost.nano_epsilon,
         atto_delta=release.cost.atto_delta,
         neighbours=release.neighbours,
-        code_version=release.version,
+        code_version=model.code_version,
         records=model.n,
         learned_from=model.inputs,
     )

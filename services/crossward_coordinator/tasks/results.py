@@ -12,7 +12,7 @@ from typing import Self
 from sqlalchemy import Connection
 
 from crossward.errors import AlreadyReleased, InvalidMessage, NotReserved, TaskEnded
-from crossward.protocol.descriptions import read_release
+from crossward.protocol.descriptions import description_digest, read_release
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.ledger.lines import Line, LineKind, ReleaseBody, ReserveBody
 from crossward.protocol.messages import ModelMessage
@@ -134,7 +134,8 @@ def _check_paid(connection: Connection, study: Study, task: StoredTask, content:
     reserved, released = ledger.charge(connection, task), mirror(task.party).find(connection, LineKind.RELEASE, task.id)
     if reserved is None or not isinstance(reserved.body, ReserveBody):
         raise NotReserved(f"The ledger has no reservation for task {task.id}.", "Send all lines not yet confirmed.")
-    body, cost = reserved.body, read_release(content.release).cost
+    body, release = reserved.body, read_release(content.release)
+    cost = release.cost
     if (body.study, body.study_hash) != (study.id, study.digest):
         raise InvalidMessage("The reservation was made for another study.", "Reserve for the task's own study.")
     if not _cells(study, task) <= set(body.cells):
@@ -145,6 +146,8 @@ def _check_paid(connection: Connection, study: Study, task: StoredTask, content:
             f" (delta: {body.atto_delta} and {cost.atto_delta}).",
             "Reserve what a release costs before training.",
         )
+    if body.release != description_digest(release):
+        raise InvalidMessage("The reservation was made for a release of another description.", "Release what was paid.")
     if released is None or released.body != ReleaseBody(task.id, content.digest):
         raise InvalidMessage("The ledger's release line does not name these bytes.", "Publish what the ledger names.")
 

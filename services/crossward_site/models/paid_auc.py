@@ -22,7 +22,7 @@ from crossward.privacy.noise import SYSTEM
 from crossward.privacy.release import Release
 from crossward.protocol.canonical import canonical, sha256
 from crossward.protocol.constants import PAID_AUC, Role
-from crossward.protocol.descriptions import written
+from crossward.protocol.descriptions import description_digest, written
 from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
 from crossward.study import work
 from crossward_service.db.engine import read, write
@@ -33,7 +33,7 @@ from crossward_site.models.evaluation import dataset_of, holdout
 from crossward_site.models.service import Served
 from crossward_site.models.tables import aucs
 from crossward_site.models.views import PaidAuc
-from crossward_site.policy.service import Decision, charge, digest_of
+from crossward_site.policy.service import Decision, charge
 from crossward_site.site import Site
 
 
@@ -83,7 +83,7 @@ def _reserve(site: Site, served: Served, dataset: str, task: str, release: Relea
         cells=work.levels(study, Role.TARGET)[HOLDOUT],
         nano_epsilon=cost.nano_epsilon,
         atto_delta=cost.atto_delta,
-        release=digest_of(release),
+        release=description_digest(release),
     )
     with write(site.engine) as connection:
         lead = served.task.message.lead

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 from sqlalchemy import Connection
 
 from crossward.privacy.budget import Budget, Cost
-from crossward.privacy.release import Release
-from crossward.protocol.canonical import canonical, sha256
 from crossward.protocol.ledger.lines import LineKind, ReserveBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study
@@ -151,13 +149,3 @@ def charge(site: Site, connection: Connection, study: Study, lead: str, body: Re
     if verdict.decision is not Decision.REFUSE:
         site.append(connection, body)
     return verdict
-
-
-def digest_of(release: Release) -> str:
-    """What a reservation says of its release: all but the code's version, which may change before the release."""
-    return sha256(canonical(_unversioned(release.describe())))
-
-
-def _unversioned(described: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in described.items() if name not in ("version", "parts")}
-    return kept | {"parts": [_unversioned(part) for part in described.get("parts", ())]}

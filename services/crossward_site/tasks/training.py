@@ -16,13 +16,13 @@ from crossward.privacy.budget import Cost
 from crossward.privacy.noise import SYSTEM
 from crossward.privacy.release import Release
 from crossward.protocol.constants import Role
+from crossward.protocol.descriptions import description_digest
 from crossward.protocol.ledger.lines import ReserveBody
 from crossward.protocol.messages import ModelMessage
 from crossward.study import work
 from crossward.study.wire import KeyOf, open_inputs, to_message, to_model
 from crossward.study.work import TrainedModel
 from crossward_site.data.service import Rows, Vault
-from crossward_site.policy.service import digest_of
 from crossward_site.site import Site
 from crossward_site.tasks.service import Task
 
@@ -57,7 +57,7 @@ class Announcement:
             cells=cells_charged(self.task),
             nano_epsilon=self.cost.nano_epsilon,
             atto_delta=self.cost.atto_delta,
-            release=digest_of(self.release),
+            release=description_digest(self.release),
         )
 
 

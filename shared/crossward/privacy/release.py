@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 
 from crossward.errors import InvalidEpsilon, InvalidSetting
 from crossward.privacy.budget import Cost, atto_delta, nano_epsilon
-from crossward.version import __version__
 
 NEIGHBOURS = "replace-one-record"
 
@@ -78,7 +77,7 @@ class Release:
     """What every release says of itself; a subclass adds the public numbers that fix its mechanism.
 
     `epsilon` is infinite for a non-private twin, which no filter admits. `seeded`: made with a generator that others
-    could repeat. `version`: of the code that made it.
+    could repeat.
     """
 
     name: ClassVar[str] = ""
@@ -90,7 +89,6 @@ class Release:
     delta: float = 0.0
     seeded: bool = False
     neighbours: str = NEIGHBOURS
-    version: str = __version__
 
     def __post_init__(self) -> None:
         _check_head(self)
@@ -158,7 +156,6 @@ class Release:
             "atto_delta": self.cost.atto_delta if self.private else 0,
             "neighbours": self.neighbours,
             "seeded": self.seeded,
-            "version": self.version,
         }
 
 

@@ -15,7 +15,7 @@ from crossward.privacy.budget import number_text
 from crossward.protocol import keys
 from crossward.protocol.constants import COORDINATOR, TaskKind
 from crossward.protocol.envelopes import Signed
-from crossward.protocol.messages import Content, Digest, KeyId, MirrorHead, Paid, PublicKey, TaskId
+from crossward.protocol.messages import CodeVersion, Content, Digest, KeyId, MirrorHead, Paid, PublicKey, TaskId
 from crossward.protocol.states import StudyState, TaskState
 from crossward.protocol.times import Time
 from crossward.values import MOST_PARTIES, AtLeastOne, Count, Section, Slug
@@ -34,7 +34,7 @@ class CertifiedRelease(Paid):
     public_key: PublicKey | None
     mechanism: str
     neighbours: str
-    code_version: str
+    code_version: CodeVersion
     records: Count
     learned_from: tuple[Digest, ...]
 
@@ -72,7 +72,7 @@ class Certificate(Content):
     cause: str
     started: Time
     ended: Time
-    code_version: str
+    code_version: CodeVersion
     public_set: Digest | None
     parties: Annotated[tuple[CertifiedParty, ...], Field(max_length=2 * MOST_PARTIES + 1)]
 

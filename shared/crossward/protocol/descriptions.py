@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,7 +18,7 @@ from crossward.errors import InvalidInput, InvalidMessage
 from crossward.privacy.budget import Cost
 from crossward.privacy.mechanisms import MECHANISMS, ObjectivePerturbation
 from crossward.privacy.release import NEIGHBOURS, Composing, Composition, Release, parallel, sequential
-from crossward.protocol.canonical import canonical, read_canonical
+from crossward.protocol.canonical import canonical, read_canonical, sha256
 from crossward.protocol.constants import MOST_ATTO_DELTA
 from crossward.protocol.messages import Paid
 from crossward.values import LARGEST, MOST_PARTIES
@@ -27,14 +26,13 @@ from crossward.values import LARGEST, MOST_PARTIES
 CLOSE = 1e-9
 """How far two machines' numbers may lie apart."""
 
-_VERSION = re.compile(r"[0-9A-Za-z.+-]{1,32}")
 _PULL = re.compile(r"[0-9a-f]{16}")
 _EXACT = ("nano_epsilon", "atto_delta")
 """What is charged is compared to the last unit."""
 
-_MINE = ("version", "seeded", "pull")
-"""Which code made a release, and with what randomness, is its own affair when it is compared with another. A pull is
-named by the hash of a computed mixture, which another machine may round otherwise; a message names its inputs."""
+_MINE = ("seeded", "pull")
+"""With what randomness a release was made is its own affair when it is compared with another. A pull is named by the
+hash of a computed mixture, which another machine may round otherwise; a message names its inputs."""
 
 
 def written(release: Release) -> dict[str, Any]:
@@ -42,6 +40,11 @@ def written(release: Release) -> dict[str, Any]:
     text = canonical(release.describe())
     plain: dict[str, Any] = read_canonical(text, len(text))
     return plain
+
+
+def description_digest(release: Release) -> str:
+    """How a ledger's reservation names what will be released: the SHA-256 of the description, as it will be sent."""
+    return sha256(canonical(release.describe()))
 
 
 def read_release(described: Mapping[str, Any]) -> Release:
@@ -66,9 +69,9 @@ def _head(described: Mapping[str, Any]) -> dict[str, Any]:
     cost = Cost(*_paid(described))
     if cost.atto_delta >= MOST_ATTO_DELTA:
         raise InvalidMessage("Its delta is out of range.")
-    if described["neighbours"] != NEIGHBOURS or not _VERSION.fullmatch(described["version"]):
-        raise InvalidMessage("Its neighbours or its version are not known.")
-    head = {name: described[name] for name in ("neighbours", "seeded", "version")}
+    if described["neighbours"] != NEIGHBOURS:
+        raise InvalidMessage("Its neighbours are not known.")
+    head = {name: described[name] for name in ("neighbours", "seeded")}
     return head | {"epsilon": cost.epsilon, "delta": cost.delta}
 
 
@@ -100,7 +103,7 @@ def _composition(described: Mapping[str, Any]) -> Composition:
         raise InvalidMessage("It is seeded exactly if a part of it is.")
     if (whole.cost.nano_epsilon, whole.cost.atto_delta) != _paid(described):
         raise InvalidMessage("It claims a cost that is not what its parts add up to.")
-    return replace(whole, version=head["version"])
+    return whole
 
 
 _COMPOSE = {Composing.PARALLEL: parallel, Composing.SEQUENTIAL: sequential}
@@ -117,7 +120,7 @@ def _reader(mechanism: str) -> TypeAdapter[Any]:
 
 
 def same_release(one: Any, other: Any) -> bool:
-    """Whether two descriptions (or parts of them) say the same, but for code version, seed and last digits."""
+    """Whether two descriptions (or parts of them) say the same, but for the seed mark and last digits."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         keys = set(one) - set(_MINE)
         if keys != set(other) - set(_MINE) or any(one[key] != other[key] for key in keys & set(_EXACT)):

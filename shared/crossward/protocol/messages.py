@@ -51,6 +51,8 @@ TaskId = Annotated[str, StringConstraints(pattern=f"^{TASK_ID}$")]
 KeyId = Annotated[str, StringConstraints(pattern=f"^{KEY_ID}$")]
 PublicKey = Annotated[str, StringConstraints(pattern=f"^{PUBLIC_KEY}$")]
 
+CodeVersion = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z.+-]{1,32}$")]
+
 NanoEpsilon = Annotated[int, Field(strict=True, ge=1, le=MOST_NANO_EPSILON)]
 """An epsilon that was paid, in units of 10^-9."""
 AttoDelta = Annotated[int, Large, Field(strict=True, ge=0, le=MOST_ATTO_DELTA)]
@@ -223,14 +225,15 @@ class Paid(Section):
 class ModelMessage(Content):
     """A model that leaves its site: the weights of its linear models, level-1's where there is one, its description.
 
-    `kind` is the task that made it, `n` how many records it was trained on, `inputs` the digests of the releases that
-    it learned from, in their order.
+    `kind` is the task that made it, `code_version` what wrote it, `n` how many records it was trained on, `inputs` the
+    digests of the releases that it learned from, in their order. The bytes of `release` are those that were charged.
     """
 
     study_hash: Digest
     party: Slug
     kind: TaskKind
     method: Slug
+    code_version: CodeVersion
     n: Count
     weights: Annotated[tuple[Vector, ...], Field(min_length=1, max_length=MOST_COLUMNS)]
     level1: Vector | None

@@ -27,6 +27,7 @@ from crossward.protocol.messages import ModelMessage, Vector
 from crossward.protocol.tasks import TaskMessage
 from crossward.study.study import Study
 from crossward.study.work import TrainedModel, announce, input_kind, inputs_wanted, trained_levels
+from crossward.version import __version__
 
 KeyOf = Callable[[str, str], Ed25519PublicKey]
 """The public key of a party by its name and the key's; raises where there is none."""
@@ -93,6 +94,7 @@ def to_message(
         party=party,
         kind=trained.kind,
         method=study.method.name,
+        code_version=__version__,
         n=trained.n,
         weights=tuple(written_out[: len(sent.models)]),
         level1=None if sent.level1 is None else written_out[-1],

@@ -30,7 +30,6 @@ from crossward.privacy.mechanisms import (
 )
 from crossward.privacy.release import NEIGHBOURS, Composing, Composition, Release, parallel, sequential
 from crossward.protocol.canonical import canonical, read_canonical
-from crossward.version import __version__
 from releases import changes, own_fields, releases, releases_of
 from toys import ToyRelease
 
@@ -245,7 +244,6 @@ def test_the_canonical_bytes_are_the_description(release):
     assert described["mechanism"] == release.mechanism
     assert described["nano_epsilon"] == release.cost.nano_epsilon
     assert int(described["atto_delta"]) == release.cost.atto_delta
-    assert described["version"] == __version__
     assert described["neighbours"] == NEIGHBOURS
     assert b"\n" not in spelled(release)
     assert spelled(release) == canonical(described)
@@ -263,7 +261,6 @@ def test_the_description_of_a_mechanism_names_all_its_fields(mechanism, data):
         "atto_delta",
         "neighbours",
         "seeded",
-        "version",
         "parameters",
     }
     assert described["mechanism"] == mechanism.name
@@ -272,7 +269,7 @@ def test_the_description_of_a_mechanism_names_all_its_fields(mechanism, data):
 def test_the_canonical_bytes_are_these():
     assert spelled(of(0.5, 1e-6, 3)) == (
         b'{"atto_delta":1000000000000,"mechanism":"toy","nano_epsilon":500000000,"neighbours":"replace-one-record",'
-        b'"parameters":{"n":3},"seeded":false,"version":"%b"}' % __version__.encode()
+        b'"parameters":{"n":3},"seeded":false}'
     )
 
 
@@ -288,8 +285,7 @@ def test_the_canonical_bytes_of_a_composition_are_these():
     part = of(0.5, n=3)
     assert spelled(parallel("PST-F", part)) == (
         b'{"atto_delta":0,"composition":"parallel","mechanism":"PST-F","nano_epsilon":500000000,'
-        b'"neighbours":"replace-one-record","parts":[%b],"seeded":false,"version":"%b"}'
-        % (spelled(part), __version__.encode())
+        b'"neighbours":"replace-one-record","parts":[%b],"seeded":false}' % spelled(part)
     )
 
 
@@ -341,7 +337,6 @@ def test_any_change_of_a_composition_changes_the_bytes():
         parallel("p", parallel("p", *release.parts)),
         sequential("p", *release.parts),
         release.with_seed_mark(True),
-        replace(release, version="0"),
     ]
     assert len({spelled(release), *(spelled(other) for other in others)}) == 1 + len(others)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,13 +12,11 @@ from hypothesis import strategies as st
 
 from crossward.learning.encoding import Flag, Schema
 from crossward.privacy.budget import Cost
-from crossward.privacy.release import parallel
 from crossward.protocol.ledger.lines import OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import study_for
 from crossward_service.db.engine import write
-from crossward_site.policy.service import Policy, Request, decide, digest_of
-from toys import ToyRelease
+from crossward_site.policy.service import Policy, Request, decide
 
 
 def request(study, epsilon: float = 1.0, rows: int = 1000, taken: float = 0.0, spent: float = 0.0) -> Request:
@@ -89,12 +86,3 @@ def test_documents_are_json(site) -> None:
 )
 def test_policy_of_a_task_without_data(study, rules, lead, what) -> None:
     assert decide(Policy(**rules), Request(study, Cost(0), None, Cost(0), None, lead)).decision == what
-
-
-def test_a_charge_does_not_name_the_codes_version() -> None:
-    part = ToyRelease(epsilon=1.0, n=5)
-    both, newer = parallel("both", part, part), replace(part, version="99.0")
-    assert digest_of(part) == digest_of(newer)
-    assert digest_of(both) == digest_of(replace(parallel("both", newer, part), version="98.0"))
-    assert digest_of(part) != digest_of(ToyRelease(epsilon=1.0, n=6))
-    assert digest_of(both) != digest_of(parallel("both", part, ToyRelease(epsilon=1.0, n=6)))

@@ -36,6 +36,7 @@ from crossward_coordinator.tasks.tables import tasks
 from crossward_lab.simulate.hospitals import Federation
 from crossward_service.db.engine import connect, read, write
 from crossward_service.http.serve import address, new_server
+from verified import verify_all
 
 HERE = Path(__file__).parent
 QUICK = {"poll_seconds": 0.02, "clock_seconds": 0.05, "backoff_seconds": 0.01, "shutdown_seconds": 2}
@@ -76,6 +77,7 @@ class World:
         self.initialised = init(CoordinatorSettings(**self.settings))
         self._stack, self._federation = stack, federation
         self.sites, self._people = {}, {}
+        self.tampered = False
 
     # -- servers --------------------------------------------------------------------------------------------------
     def serve(self, **settings):
@@ -160,6 +162,16 @@ class World:
         items = self.ask("auditor", "GET", "/parties").json()["items"]
         return next(item for item in items if item["party"] == name)
 
+    def verify(self, folder):
+        """All that was accepted and signed holds before the verifier, unless a test has damaged it."""
+        if not self.tampered:
+            engine = connect(self.settings["database_url"], patience=LOCK_SECONDS)
+            try:
+                with read(engine) as connection:
+                    verify_all(connection, self.initialised.public_key, folder)
+            finally:
+                engine.dispose()
+
     # -- the database ---------------------------------------------------------------------------------------------
     def stored(self):
         """All that is stored, but for nonces and when a party was last seen."""
@@ -241,15 +253,19 @@ def world_of(tmp_path, federation):
 
 
 @pytest.fixture
-def world(world_of, url):
-    """A coordinator over each kind of database."""
-    return world_of(url)
+def world(world_of, url, tmp_path):
+    """A coordinator over each kind of database. What it signed is verified in the end."""
+    made = world_of(url)
+    yield made
+    made.verify(tmp_path / "verified")
 
 
 @pytest.fixture
-def small(world_of, sqlite_url):
-    """A coordinator over SQLite, for what does not depend on the database."""
-    return world_of(sqlite_url)
+def small(world_of, sqlite_url, tmp_path):
+    """A coordinator over SQLite, for what does not depend on the database. What it signed is verified in the end."""
+    made = world_of(sqlite_url)
+    yield made
+    made.verify(tmp_path / "verified")
 
 
 class Zygote:

@@ -21,6 +21,7 @@ from crossward_lab.demo.people import BUDGET
 from crossward_lab.demo.records import DATASET, first_record
 from crossward_lab.demo.story import ALONE, TOGETHER, run, studies
 
+REFUSED = 2
 COLOURED = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE")
 """What would put colours between the words, wherever they are printed."""
 
@@ -47,7 +48,7 @@ def crossward(federation, *arguments, role="lead", site=None, code=0):
     command = [sys.executable, "-m", "crossward_cli", *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout if code == 0 else done.stderr
+    return done.stdout if code != REFUSED else done.stderr
 
 
 def test_every_epsilon_is_accounted_for_on_both_sides(federation, story):
@@ -144,6 +145,14 @@ def test_the_command_line_follows_a_study_from_file_to_certificate(federation, s
     assert "by-hand" in crossward(federation, "study", "verify", certificate, "--key", key)
     stranger = keys.public_text(keys.generate())
     assert "error" in crossward(federation, "study", "verify", certificate, "--key", stranger, code=2)
+    bundle = tmp_path / "bundle"
+    assert str(bundle) in crossward(federation, "study", "bundle", "by-hand", bundle, role="auditor")
+    assert "exists already" in crossward(federation, "study", "bundle", "by-hand", bundle, role="auditor", code=2)
+    alone = [sys.executable, "-I", bundle / "verify.py", "bundle", bundle, "--key", key]
+    said = subprocess.run(alone, capture_output=True, text=True, timeout=600, check=True).stdout
+    assert "verified" in said
+    assert said == crossward(federation, "study", "verify", bundle, "--key", key)
+    assert "NOT verified" in crossward(federation, "study", "verify", bundle, "--key", stranger, code=1)
     certified = verify_certificate(certificate.read_text(), key)
     digest = next(party.release.digest for party in certified.parties if party.release is not None)
     assert SignedRelease.from_json(crossward(federation, "study", "release", digest).strip()).digest == digest

@@ -103,6 +103,7 @@ def test_a_charge_above_the_budget_stops_the_party(small):
 
 
 def test_a_damaged_mirror_is_named_and_stops_the_party(world):
+    world.tampered = True
     world.begin()
     site = world.sites["main"]
     site.send_lines()
