@@ -9,6 +9,9 @@ import engine
 import pytest
 from federation import PYTHON, SERVICES, SITES
 
+from crossward import verify
+from crossward.client.bundle import write_bundle
+
 _REACH = """
 import json, socket, sys
 def reached(address):
@@ -27,10 +30,13 @@ def test_up_ends_with_the_table(table):
     assert "agree, line by line" in table
 
 
-def test_a_study_with_every_hospital(federation):
+def test_a_study_with_every_hospital(federation, tmp_path):
     begun = federation.begin("pst-h", SITES[1:])
     federation.ended(begun)
     assert "eps" in federation.lead.certificate_text(begun.id)
+    bundle = write_bundle(federation.auditor, begun.id, tmp_path / "bundle").folder
+    report = verify.verify_bundle(bundle, federation.auditor.about()["public_key"])
+    assert report.verified, report.failure
     for name in SITES[1:]:
         assert federation.sites[name].evaluation(begun.id)["auc"]
 

@@ -332,6 +332,7 @@ FREE_PARAMETERS = """
 for each_parameter in re.findall(r"\S+", FREE_PARAMETERS):
     FREE_IN_A_RELEASE[f"release.parameters.{each_parameter}"] = BY_PROOF
     FREE_IN_A_RELEASE[f"release.parts[].parameters.{each_parameter}"] = BY_PROOF
+FREE_IN_A_RELEASE["release.parts[].parameters.groups[].dimension"] = "of an aggregate, whose weights are its own"
 NEVER_FREE = re.compile(  # whatever the field: another type, another spelling, another set of fields
     "re-spelled.*|becomes (a list|an object|a truth)|as a (text|number)|without .*|.* renamed|"
     "with (one more|a key twice|a blank)"
