@@ -1,7 +1,9 @@
 """`make test-install` and `make test-pythons`: the wheel in fresh environments, as a stranger installs it.
 
 library    the library's locked packages and the wheel, nothing else: it trains, and says what is left out
-pythons    the library's own tests on every Python that is named and here
+pythons    the library's own tests as well
+
+Each on every Python that is declared (or named) and here; what is not here is said.
 
 Both need a package index, so they are no tests of `make test`. Each line says what was found; the first that is wrong
 ends it.
@@ -13,7 +15,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from shutil import which
 
@@ -51,9 +52,10 @@ def new_environment(python: str, folder: Path, lock: str, wheel: Path) -> Path:
     return inside
 
 
-def check_library(folder: Path, wheel: Path) -> None:
+def check_library(interpreter: str, folder: Path, wheel: Path) -> None:
     """The library alone: few packages, all of it can be imported, it trains, and the rest says what it needs."""
-    python = new_environment(sys.executable, folder / "library", "library.txt", wheel)
+    python = new_environment(interpreter, folder / "library", "library.txt", wheel)
+    print(run(python, "--version"))
     pip = (python, "-m", "pip", "--disable-pip-version-check")
     names = {line.partition("==")[0] for line in run(*pip, "list", "--format=freeze").splitlines()}
     print(f"packages: {len(names)}, may be {MOST_PACKAGES}: {', '.join(sorted(names))}")
@@ -78,19 +80,14 @@ def find_python(name: str) -> str | None:
     return None
 
 
-def check_pythons(folder: Path, wheel: Path, names: Sequence[str]) -> None:
-    """The library's tests on each of these interpreters that is here."""
-    missing = []
-    for name in names:
-        python = find_python(name)
-        if python is None:
-            missing.append(name)
-            continue
-        inside = new_environment(python, folder / Path(name).name, "library-tests.txt", wheel)
-        said = run(inside, "-m", "pytest", "-n", "auto", "-q", "-p", "no:cacheprovider", *LIBRARY_TESTS)
-        print(f"{run(inside, '--version')}: {said.splitlines()[-1]}", flush=True)
-    if missing:
-        print(f"not found, and so not tested: {', '.join(missing)}")
+def run_tests(interpreter: str, folder: Path, wheel: Path) -> None:
+    """The library's own tests."""
+    inside = new_environment(interpreter, folder / "tests", "library-tests.txt", wheel)
+    said = run(inside, "-m", "pytest", "-n", "auto", "-q", "-p", "no:cacheprovider", *LIBRARY_TESTS)
+    print(f"{run(inside, '--version')}: {said.splitlines()[-1]}", flush=True)
+
+
+JOBS = {"library": (check_library,), "pythons": (check_library, run_tests)}
 
 
 def main() -> None:
@@ -100,10 +97,14 @@ def main() -> None:
         folder = Path(temporary)
         wheel = build_wheel(folder)
         print(f"wheel: {wheel.name}, {wheel.stat().st_size / 1000:.0f} kB", flush=True)
-        if job == "library":
-            check_library(folder, wheel)
-        else:
-            check_pythons(folder, wheel, words or PYTHONS)
+        pythons = {name: find_python(name) for name in words or PYTHONS}
+        for name, python in pythons.items():
+            for check in JOBS[job] if python else ():
+                check(str(python), folder / Path(name).name, wheel)
+        if missing := [name for name, python in pythons.items() if python is None]:
+            print(f"not found, and so not tested: {', '.join(missing)}")
+        if len(missing) == len(pythons):
+            sys.exit("No Python that could be tested was found.")
 
 
 if __name__ == "__main__":
