@@ -98,7 +98,7 @@ class Coordinator:
         """The version of the protocol to speak: asked for once, and again after a refusal for its sake."""
         if self._version is None:
             with _understood():
-                newest = int(self._http.get("/v1/coordinator").json()["protocol"])
+                newest = self._http.get("/v1/coordinator").json()["protocol"]
             self._version = versions.agree(newest, they="the coordinator", we="this site")
         return self._version
 

@@ -60,6 +60,7 @@ _PLAIN = AfterValidator(_printable)
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000), _PLAIN]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), _PLAIN]
 Note = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2_000), _PLAIN]
+Words = Annotated[str, StringConstraints(max_length=2_000), _PLAIN]
 Slug = Annotated[str, StringConstraints(pattern=f"^{SLUG}$", max_length=64)]
 
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(_unsigned_zero)]

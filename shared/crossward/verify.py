@@ -45,7 +45,7 @@ MOST_CELLS = 1_000
 MOST_BYTES = 32 * 2**20  # of a payload
 ENVELOPE_BYTES = 64 * 2**20
 LINE_BYTES = 65_536  # of a ledger line
-STUDY_CHARACTERS = 4_000_000
+STUDY_BYTES = 4_000_000
 LATEST = 10**14
 
 # The page bounds neither of these; without a bound a hostile file could fill the memory.
@@ -687,6 +687,9 @@ def records_hold(release: Value) -> None:
 def grids_hold(release: Value) -> None:
     """The vectors lie on the grids that the description declares, in order, and have its dimensions."""
     if release["kind"] == "aggregate":
+        for index, vector in enumerate(release["weights"]):
+            coarsest = any(step % 2 for step in vector["steps"]) or (not any(vector["steps"]) and vector["grid"] == 0)
+            need(coarsest, "is not the coarsest on which the weights lie", f"weights[{index}].grid")
         return
     vectors = {f"weights[{index}]": vector for index, vector in enumerate(release["weights"])}
     vectors |= {"level1": release["level1"]} if release["level1"] is not None else {}
@@ -773,11 +776,14 @@ def times_hold(certificate: Value) -> None:
 
 
 def outcomes_hold(certificate: Value) -> None:
-    """Outcomes fit what was released."""
+    """Outcomes fit what was released, and a complete study has a target that is done."""
     for path, entry in entries(certificate):
         fit = ("done", "late", "cancelled") if entry["release"] else ("done", "declined", "failed", "cancelled")
         why = f"is {entry['outcome']}, but there is {'a' if entry['release'] else 'no'} release"
         need(entry["outcome"] in fit, why, f"{path}.outcome")
+    done = {entry["kind"] for _, entry in entries(certificate) if entry["outcome"] == "done"}
+    whole = certificate["outcome"] != "complete" or "train-target" in done
+    need(whole, "have no target that is done, but the study's outcome is complete", "parties")
 
 
 def owners_hold(certificate: Value) -> None:
@@ -1051,6 +1057,7 @@ class Bundle:
     key: Key
     certificate: Value = None  # once it is verified
     described: dict[str, str] = field(default_factory=dict)  # by digest of a release: the digest of its description
+    releases: dict[str, Value] = field(default_factory=dict)  # by digest
 
     def part(self, name: str, most: int) -> tuple[Part, bytes]:
         """A part by its name, and its bytes."""
@@ -1092,10 +1099,9 @@ class Bundle:
 
     def check_study(self) -> None:
         """The study: its digest, and that the certificate says what it says."""
-        part, data = self.part("study.json", 4 * STUDY_CHARACTERS)
+        part, data = self.part("study.json", STUDY_BYTES + 1)
         data = data.removesuffix(b"\n")
-        length = len(data.decode("utf-8", "replace"))
-        part.run("size", f"a study of {length:,} characters", fits, length, STUDY_CHARACTERS, "characters")
+        part.run("size", f"a study of {len(data):,} bytes", fits, len(data), STUDY_BYTES, "bytes")
         study = Document.read(part, "study", data).value
         part.run("fields", "exactly the fields of a study", STUDY, study)
         if self.certificate is not None:
@@ -1111,14 +1117,18 @@ class Bundle:
         key = self.key if said["public_key"] is None else Key.read(said["public_key"])
         document = check_release(part, data, key, said["digest"])
         self.described[said["digest"]] = document.digest_of("release")
+        self.releases[said["digest"]] = document.value
         told = "party, kind, study, method, mechanism, cost, code, records and inputs are as certified"
         part.run("certificate", told, release_agrees, self.certificate, path, entry, document.value)
+        if entry["kind"] == "aggregate":
+            part.run("inputs", "its parts describe its inputs, in order", parts_agree, document.value, self.releases)
 
     def check_receipt(self, path: str, entry: Value) -> None:
         """The coordinator's receipt for a release that the certificate names."""
         part, data = self.part(f"receipts/{entry['release']['digest']}.json", ENVELOPE_BYTES)
         receipt = check_receipt(part, data, self.key)
-        part.run("certificate", "party, task, release and head are as certified", receipt_agrees, path, entry, receipt)
+        told = "party, task, release and head are as certified"
+        part.run("certificate", told, receipt_agrees, self.certificate, path, entry, receipt)
 
     def check_ledger(self, party: str) -> None:
         """A party's ledger: it holds, and has what the certificate says of this party."""
@@ -1160,6 +1170,10 @@ def study_agrees(certificate: Value, study: Value) -> None:
     for path, entry in entries(certificate):
         why = f"the study has no {entry['kind']} by the certificate's {path}.party, {entry['party']}"
         need(entry["party"] in takes_part[entry["kind"]], why)
+    for kind, who, must in (("train-source", "sources", True), ("train-target", "targets", False)):
+        there = {entry["party"] for _, entry in entries(certificate) if entry["kind"] == kind}
+        left_out = sorted(set(study[who]) - there) if there or must else []
+        need(not left_out, f"the certificate has no entry for {', '.join(left_out[:5])}", who)
 
 
 def release_agrees(certificate: Value, path: str, entry: Value, release: Value) -> None:
@@ -1176,8 +1190,17 @@ def release_agrees(certificate: Value, path: str, entry: Value, release: Value) 
     agree(f"{path}.release.learned_from", said["learned_from"], "inputs", release["inputs"])
 
 
-def receipt_agrees(path: str, entry: Value, receipt: Value) -> None:
-    """The receipt says of a release what the certificate says."""
+def parts_agree(aggregate: Value, releases: dict[str, Value]) -> None:
+    """Each part of an aggregate is the description of the release it was made from."""
+    for index, (digest, part) in enumerate(zip(aggregate["inputs"], aggregate["release"]["parts"], strict=True)):
+        found = releases.get(digest)  # one that failed was named already
+        same = found is None or found["release"] == part
+        need(same, f"is not what {digest} says of itself", f"release.parts[{index}]")
+
+
+def receipt_agrees(certificate: Value, path: str, entry: Value, receipt: Value) -> None:
+    """The receipt says of a release what the certificate says, and is not later."""
+    need(receipt["time"] <= certificate["ended"], "is after the certificate's end", "time")
     for name in ("party", "task"):
         agree(f"{path}.{name}", entry[name], name, receipt[name])
     agree(f"{path}.release.digest", entry["release"]["digest"], "release", receipt["release"])
@@ -1186,11 +1209,12 @@ def receipt_agrees(path: str, entry: Value, receipt: Value) -> None:
 
 
 def charge_agrees(certificate: Value, path: str, entry: Value, chain: Chain) -> None:
-    """The ledger has, up to the head, the charge that the certificate names; none if it names none."""
+    """The ledger has, up to the head, the charge that the certificate names; none for this study if it names none."""
     charged, task, end = entry["charged"], entry["task"], entry["head"]["sequence"]
     line, body = chain.reserved.get(task, (0, None))
     if charged is None:
-        need(not 0 < line <= end, f"reserves for {task}, but the certificate's {path}.charged is null", f"line {line}")
+        ours = 0 < line <= end and all(body[name] == certificate[name] for name in ("study", "study_hash"))
+        need(not ours, f"reserves for {task}, but the certificate's {path}.charged is null", f"line {line}")
         return
     need(line == charged["line"], f"{line or 'none'}, but the certificate's {path}.charged.line is {charged['line']}",
          f"the line that reserves for {task}")  # fmt: skip

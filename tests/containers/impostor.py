@@ -11,6 +11,7 @@ import engine
 from federation import EPSILON
 
 from crossward.client import Client
+from crossward.protocol import versions
 from crossward.protocol.constants import Role
 from crossward.study import Study, study_for
 from crossward_coordinator.ledger.service import mirror
@@ -50,7 +51,7 @@ class Impostor:
         database = connect(settings.database_url)
         with write(database) as connection:
             code = parties.invite(connection, self._party, Role.TARGET, now=time.time(), lasts=3600).code
-            parties.enrol(connection, code, key, now=time.time())
+            parties.enrol(connection, code, key, versions.newest(), now=time.time())
             mirror(self._party).extend(connection, self._federation.auditor.ledger(self._party))
         database.dispose()
         return tokens["lead"]

@@ -15,7 +15,7 @@ from crossward.protocol.certificate import (
 from crossward.protocol.constants import certificate_id
 from crossward.protocol.descriptions import read_release
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
-from crossward.protocol.ledger.lines import ReserveBody
+from crossward.protocol.ledger.lines import Head, ReserveBody
 from crossward.protocol.times import moment
 from crossward.version import __version__
 from crossward_coordinator.certificates.tables import certificates
@@ -78,14 +78,19 @@ def _party(connection: Connection, stored: StoredStudy, task: StoredTask) -> Cer
         cause=task.cause,
         head=at,
         release=None if result is None or result.document is None else _release(connection, result.document),
-        charged=_charged(connection, stored, task),
+        charged=_charged(connection, stored, task, at),
     )
 
 
-def _charged(connection: Connection, stored: StoredStudy, task: StoredTask) -> CertifiedCharge | None:
-    """The task's charge by the mirror. It stands however the task ended, and counts all records of a person."""
+def _charged(connection: Connection, stored: StoredStudy, task: StoredTask, at: Head) -> CertifiedCharge | None:
+    """The task's charge by the mirror up to this head, if it is for this study.
+
+    It stands however the task ended, and counts all records of a person.
+    """
     line = charge(connection, task)
-    if line is None or not isinstance(line.body, ReserveBody) or line.body.study_hash != stored.digest:
+    if line is None or not isinstance(line.body, ReserveBody) or line.sequence > at.sequence:
+        return None
+    if (line.body.study, line.body.study_hash) != (stored.id, stored.digest):
         return None
     cost = line.body.cost
     return CertifiedCharge(line=line.sequence, nano_epsilon=cost.nano_epsilon, atto_delta=cost.atto_delta)

@@ -20,9 +20,11 @@ What the study {study} left behind.
     python verify.py bundle . --key KEY
 
 checks all of it, offline, and says every check it makes. KEY is the public key of the coordinator: ask a person for it
-who knows, not this folder (its operator has it from `crossward coordinator key`). verify.py needs Python 3.11 and the
-package `cryptography` and nothing else. It was written from the page docs/protocol.md of Crossward, imports nothing of
-Crossward, and is short enough to read.
+who knows, not this folder (its operator has it from `crossward coordinator key`).
+
+verify.py needs Python 3.11 and the package `cryptography` and nothing else. It was written from the page
+docs/protocol.md of Crossward and imports nothing of Crossward. Whoever made this folder could have changed it: if you
+do not trust them, take verify.py from elsewhere, too.
 
 certificate.json   the signed certificate                certificate.txt   the same for people
 study.json         the study, in its canonical form      releases/         what left each site, signed by it
@@ -56,11 +58,11 @@ def write_bundle(client: Client, study: str, folder: Path) -> Bundle:
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
             whole = Path(made) / "bundle"
             whole.mkdir()
-            (whole / "certificate.json").write_text(document)
-            (whole / "certificate.txt").write_text(client.certificate_text(study))
-            (whole / "study.json").write_text(client.document(study))
+            (whole / "certificate.json").write_bytes(document.encode())
+            (whole / "certificate.txt").write_bytes(client.certificate_text(study).encode())
+            (whole / "study.json").write_bytes(client.document(study).encode())
             (whole / "verify.py").write_bytes(verifier())
-            (whole / "README.txt").write_text(README.format(study=study))
+            (whole / "README.txt").write_bytes(README.format(study=study).encode())
             releases, ledgers = _releases(client, certificate, whole), _ledgers(client, certificate, whole)
             os.rename(whole, folder)
     except OSError as error:
@@ -73,8 +75,8 @@ def _releases(client: Client, certificate: Certificate, folder: Path) -> int:
     (folder / "receipts").mkdir()
     digests = [party.release.digest for party in certificate.parties if party.release is not None]
     for digest in digests:
-        (folder / "releases" / f"{digest}.json").write_text(client.release(digest))
-        (folder / "receipts" / f"{digest}.json").write_text(client.receipt(digest))
+        (folder / "releases" / f"{digest}.json").write_bytes(client.release(digest).encode())
+        (folder / "receipts" / f"{digest}.json").write_bytes(client.receipt(digest).encode())
     return len(digests)
 
 

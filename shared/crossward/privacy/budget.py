@@ -110,12 +110,12 @@ class Cost:
     @property
     def epsilon(self) -> float:
         """Epsilon as a number, for people."""
-        return self.nano_epsilon / 1e9
+        return float(self.nano_epsilon / 10**NANO)
 
     @property
     def delta(self) -> float:
         """Delta as a number, for people."""
-        return self.atto_delta / 1e18
+        return float(self.atto_delta / 10**ATTO)
 
     def for_person(self, records: int) -> Cost:
         """The cost to a person who may have `records` records in the data (group privacy).

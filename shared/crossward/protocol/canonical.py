@@ -164,9 +164,10 @@ def _real(text: str) -> float:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [_order(key) for key, _ in pairs]
     if any(one >= other for one, other in pairwise(keys)):
-        names = [key for key, _ in pairs]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InvalidMessage(f"The key {twice[:80]!r} is given twice.", "Send it once.")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise InvalidMessage(f"The key {key[:80]!r} is given twice.", "Send it once.")
+            seen.add(key)
         raise InvalidMessage("It is not in its canonical form: its keys are not in order.", _FIX)
     return dict(pairs)

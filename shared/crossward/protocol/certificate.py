@@ -7,23 +7,44 @@ digest and by the key that signed it, each ledger by its head, so that a reader 
 from __future__ import annotations
 
 import textwrap
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from crossward.privacy.budget import number_text
 from crossward.protocol import keys
 from crossward.protocol.constants import COORDINATOR, TaskKind
 from crossward.protocol.envelopes import Signed
-from crossward.protocol.messages import CodeVersion, Content, Digest, KeyId, MirrorHead, Paid, PublicKey, TaskId
+from crossward.protocol.messages import (
+    CodeVersion,
+    Content,
+    Digest,
+    Digests,
+    KeyId,
+    MirrorHead,
+    Paid,
+    PublicKey,
+    TaskId,
+)
 from crossward.protocol.states import StudyState, TaskState
 from crossward.protocol.times import Time
-from crossward.values import MOST_PARTIES, AtLeastOne, Count, Section, Slug
+from crossward.values import MOST_PARTIES, AtLeastOne, Count, Section, Slug, refusal
+
+E = TypeVar("E", StudyState, TaskState)
 
 NEIGHBOURS = {
     "replace-one-record": "Two datasets are neighbours if one record of one is replaced by another in the other;"
     " their sizes are public. A site that admits several records of a person charges for all of them."
 }
+
+
+_OPEN = {StudyState.DRAFT, StudyState.SOURCES, StudyState.TARGETS, TaskState.READY, TaskState.LEASED}
+
+
+def _ended(state: E) -> E:
+    if state in _OPEN:
+        raise refusal(f"What is {state} has not ended.", "A certificate is of what has ended.")
+    return state
 
 
 class CertifiedRelease(Paid):
@@ -33,10 +54,10 @@ class CertifiedRelease(Paid):
     signed_by: KeyId
     public_key: PublicKey | None
     mechanism: str
-    neighbours: str
+    neighbours: Annotated[str, StringConstraints(pattern="^replace-one-record$")]
     code_version: CodeVersion
     records: Count
-    learned_from: tuple[Digest, ...]
+    learned_from: Digests
 
 
 class CertifiedCharge(Paid):
@@ -51,7 +72,7 @@ class CertifiedParty(Section):
     party: Slug
     task: TaskId
     kind: TaskKind
-    outcome: TaskState
+    outcome: Annotated[TaskState, AfterValidator(_ended)]
     cause: str
     head: MirrorHead
     release: CertifiedRelease | None
@@ -66,9 +87,9 @@ class Certificate(Content):
     study_hash: Digest
     title: str
     purpose: str
-    method: str
+    method: Slug
     proofs: tuple[str, ...]
-    outcome: StudyState
+    outcome: Annotated[StudyState, AfterValidator(_ended)]
     cause: str
     started: Time
     ended: Time

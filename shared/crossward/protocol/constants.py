@@ -47,8 +47,8 @@ TASK_ID = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
 KEY_ID = r"[0-9a-f]{16}"
 """The name of a key: the first digits of the SHA-256 of its public half."""
 
-PUBLIC_KEY = r"[A-Za-z0-9_-]{43}"
-"""An Ed25519 public key, in base64url without padding."""
+PUBLIC_KEY = r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]"
+"""An Ed25519 public key, in base64url without padding: of the last character four bits count."""
 
 
 class Role(StrEnum):

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from crossward.errors import InvalidInput, InvalidMessage
-from crossward.privacy.budget import Cost
+from crossward.privacy.budget import Cost, atto_delta
 from crossward.privacy.mechanisms import MECHANISMS, ObjectivePerturbation
 from crossward.privacy.release import NEIGHBOURS, Composing, Composition, Release, parallel, sequential
 from crossward.protocol.canonical import canonical, read_canonical, sha256
@@ -72,7 +72,16 @@ def _head(described: Mapping[str, Any]) -> dict[str, Any]:
     if described["neighbours"] != NEIGHBOURS:
         raise InvalidMessage("Its neighbours are not known.")
     head = {name: described[name] for name in ("neighbours", "seeded")}
-    return head | {"epsilon": cost.epsilon, "delta": cost.delta}
+    return head | {"epsilon": cost.epsilon, "delta": _delta(cost)}
+
+
+def _delta(cost: Cost) -> float:
+    """The delta that is charged so: beyond 2^53 - 1 atto-delta it may lie one double below."""
+    near = cost.delta
+    for delta in (near, math.nextafter(near, 0.0), math.nextafter(near, 1.0)):
+        if atto_delta(delta) == cost.atto_delta:
+            return delta
+    raise InvalidMessage("No release has this delta.")
 
 
 def _simple(described: Mapping[str, Any]) -> Release:

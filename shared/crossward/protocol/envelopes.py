@@ -9,6 +9,7 @@ were received, and these are refused unless they are the canonical form of their
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -16,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import Field, field_validator
 
-from crossward.errors import Forged
+from crossward.errors import Forged, InvalidMessage
 from crossward.protocol.canonical import canonical, read_canonical, sha256
 from crossward.protocol.keys import key_id
 from crossward.protocol.messages import (
@@ -78,12 +79,21 @@ class Signed(Section, Generic[C]):
     def sign(cls, message: C, key: Ed25519PrivateKey) -> Self:
         """Sign a message."""
         payload = message.payload
+        if len(payload) > MOST_BYTES:
+            raise InvalidMessage(f"It has {len(payload)} bytes and may have {MOST_BYTES}.", "Sign less.")
         signature = base64.b64encode(key.sign(to_sign(cls.payload_type, payload))).decode()
         return cls(
             payload=base64.b64encode(payload).decode(),
             payloadType=cls.payload_type,
             signatures=(Signature(keyid=key_id(key), sig=signature),),
         )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Another envelope: what was read of this one does not count for it."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in ("_payload", "_content", "digest"):
+            copied.__dict__.pop(name, None)
+        return copied
 
     def canonical(self) -> bytes:
         """The one byte string of this envelope."""

@@ -20,6 +20,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     JsonValue,
     StringConstraints,
@@ -50,6 +51,8 @@ Digest = Annotated[str, StringConstraints(pattern=f"^{DIGEST}$")]
 TaskId = Annotated[str, StringConstraints(pattern=f"^{TASK_ID}$")]
 KeyId = Annotated[str, StringConstraints(pattern=f"^{KEY_ID}$")]
 PublicKey = Annotated[str, StringConstraints(pattern=f"^{PUBLIC_KEY}$")]
+# A list ends at its first fault: to tell of a million would take a thousand bytes for each.
+Digests = Annotated[tuple[Digest, ...], FailFast(), Field(max_length=MOST_PARTIES)]
 
 CodeVersion = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z.+-]{1,32}$")]
 
@@ -188,7 +191,7 @@ class Vector(Section):
     """The weights of one linear model, in the order of its columns, the intercept's last: each is steps * 2^grid."""
 
     grid: Annotated[int, Field(strict=True, ge=FINEST, le=COARSEST)]
-    steps: Annotated[tuple[Steps, ...], Field(min_length=1, max_length=MOST_COLUMNS + 1)]
+    steps: Annotated[tuple[Steps, ...], FailFast(), Field(min_length=1, max_length=MOST_COLUMNS + 1)]
 
     @classmethod
     def of(cls, weights: Sequence[float], grid: float) -> Self:
@@ -235,10 +238,10 @@ class ModelMessage(Content):
     method: Slug
     code_version: CodeVersion
     n: Count
-    weights: Annotated[tuple[Vector, ...], Field(min_length=1, max_length=MOST_COLUMNS)]
+    weights: Annotated[tuple[Vector, ...], FailFast(), Field(min_length=1, max_length=MOST_COLUMNS)]
     level1: Vector | None
     release: Json
-    inputs: Annotated[tuple[Digest, ...], Field(max_length=MOST_PARTIES)]
+    inputs: Digests
 
 
 class Receipt(Content):

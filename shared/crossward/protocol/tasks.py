@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from crossward.protocol.constants import LINE_BYTES, MOST_LINES, MOST_STUDY_BYTES, DeclineReason, TaskKind
 from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.messages import Digest, Message, TaskId
-from crossward.values import MOST_PARTIES, AtLeastOne, Note, Positive, Unit
+from crossward.values import MOST_PARTIES, AtLeastOne, Positive, Unit, Words
 
 LineText = Annotated[str, Field(max_length=LINE_BYTES)]
 """A line of a ledger in its canonical form: the bytes that are hashed."""
@@ -25,7 +25,7 @@ class TaskMessage(Message):
     kind: TaskKind
     study: Annotated[str, Field(max_length=MOST_STUDY_BYTES)]
     study_hash: Digest
-    inputs: Annotated[tuple[SignedRelease, ...], Field(max_length=MOST_PARTIES)] = ()
+    inputs: Annotated[tuple[SignedRelease, ...], FailFast(), Field(max_length=MOST_PARTIES)] = ()
     attempt: AtLeastOne = 1
     lease_seconds: Positive
     lead: Annotated[str, Field(max_length=64)] = ""
@@ -36,7 +36,7 @@ class ResultMessage(Message):
 
     task: TaskId
     release: SignedRelease | None
-    lines: Annotated[tuple[LineText, ...], Field(max_length=MOST_LINES)] = ()
+    lines: Annotated[tuple[LineText, ...], FailFast(), Field(max_length=MOST_LINES)] = ()
 
 
 class HeartbeatMessage(Message):
@@ -45,7 +45,7 @@ class HeartbeatMessage(Message):
     task: TaskId
     attempt: AtLeastOne = 1
     progress: Unit
-    note: Note = ""
+    note: Words = ""
 
 
 class DeclineMessage(Message):
@@ -53,4 +53,4 @@ class DeclineMessage(Message):
 
     task: TaskId
     reason: DeclineReason
-    text: Note = ""
+    text: Words = ""

@@ -22,8 +22,10 @@ def understood() -> range:
     return range(max(1, NEWEST - 1), NEWEST + 1)
 
 
-def agree(theirs: int, they: str, we: str) -> int:
+def agree(theirs: object, they: str, we: str) -> int:
     """The version to speak with a side whose newest is `theirs`; refuses one that is more than one version away."""
+    if type(theirs) is not int or theirs < 1:
+        raise UnknownVersion(f"{they.capitalize()} names no version of the protocol.", f"Upgrade {they}.")
     if abs(theirs - NEWEST) > 1:
         raise UnknownVersion(
             f"{they.capitalize()} speaks version {theirs} of the protocol and {we} version {NEWEST}: too far apart.",

@@ -227,9 +227,6 @@ def _wrong_release(study: Study, message: ModelMessage, release: Release) -> Ite
     if announced is None or not same_release(written(release), written(announced)):
         yield "its release description is not the one that the study leads to."
         return
-    if release.cost != announced.cost:
-        yield "it costs another epsilon or delta than the study leads to."
-        return
     yield from _off_grid(message, release)
 
 
@@ -246,6 +243,8 @@ def _wrong_aggregate(study: Study, message: ModelMessage, release: Release) -> I
             yield "a source's release in it is not one that the study leads to."
     if message.n != 0:
         yield "an aggregate is trained on no private records."
+    if any(vector != Vector.of(vector.weights, common_grid(np.array(vector.weights))) for vector in message.weights):
+        yield "its weights are not on the coarsest grid on which they lie."
     weights = np.array([weight for vector in message.weights for weight in vector.weights])
     yield from study.method.check_aggregate(release, weights, len(message.inputs))
 

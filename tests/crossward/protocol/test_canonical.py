@@ -99,6 +99,16 @@ def test_long_input_takes_no_longer_than_its_length():
         assert len(words) < 300
 
 
+def test_many_keys_out_of_order_are_seen_in_one_pass():
+    """A hundred thousand keys: to count each of them among all would take hours."""
+    keys = [f'"{number:06d}":0' for number in range(100_000)]
+    keys[0], keys[1] = keys[1], keys[0]
+    with pytest.raises(InvalidMessage, match="not in order"):
+        read_canonical("{" + ",".join(keys) + "}", MOST)
+    with pytest.raises(InvalidMessage, match="'000000' is given twice"):
+        read_canonical("{" + ",".join([*keys, keys[1]]) + "}", MOST)
+
+
 def test_sizes_are_bounded():
     with pytest.raises(InvalidMessage, match="5 bytes and may have 4"):
         read_canonical(b"[1,2]", 4)

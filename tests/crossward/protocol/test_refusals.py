@@ -133,3 +133,26 @@ def test_other_spellings_of_the_same_message_are_refused(kind):
         assert spelling != text
         with pytest.raises(InvalidMessage):
             kind.from_json(spelling)
+
+
+def test_a_million_faults_are_one_refusal():
+    """A list ends at its first fault: an error for each would fill the memory."""
+    data = json.loads(GOOD[ModelMessage].canonical())
+    data["weights"] = [{"grid": 0, "steps": [""] * 10_000}] * 100
+    with pytest.raises(InvalidMessage, match=r"weights\.0\.steps\.0: ") as caught:
+        ModelMessage.from_data(data)
+    assert "more" not in str(caught.value)
+
+
+def test_a_changed_copy_has_nothing_of_what_was_read():
+    other = json.loads(RECEIPT.canonical())["payload"]
+    copied = RELEASE.model_copy(update={"payload": other})
+    assert copied.digest == RECEIPT.digest != RELEASE.digest
+    with pytest.raises(InvalidMessage):
+        copied.content()
+
+
+@pytest.mark.parametrize("state", ["draft", "sources", "targets"])
+def test_a_certificate_is_of_what_has_ended(state):
+    with pytest.raises(InvalidMessage, match="outcome"):
+        Certificate.from_data(json.loads(GOOD[Certificate].canonical()) | {"outcome": state})

@@ -25,6 +25,12 @@ def test_one_apart_speaks_the_older(newest, apart):
         assert min(theirs, newest) in versions.understood()
 
 
+@pytest.mark.parametrize("theirs", [0, -1, 0.9, 1.0, True, "1", None])
+def test_what_is_no_version_is_refused(newest, theirs):
+    with pytest.raises(UnknownVersion, match="names no version"):
+        versions.agree(theirs, they="the coordinator", we="this site")
+
+
 def test_further_apart_is_refused_by_name(newest):
     with pytest.raises(UnknownVersion, match=r"The site speaks version .* Upgrade the coordinator\."):
         versions.agree(newest + 2, they="the site", we="the coordinator")

@@ -15,7 +15,7 @@ from crossward.protocol.descriptions import description_digest, read_release, sa
 from crossward.protocol.messages import ModelMessage
 from crossward.study import study_for
 from crossward.study.wire import check_message, to_message, to_model
-from crossward.study.work import aggregate, train
+from crossward.study.work import aggregate, announce, train
 
 
 def sent(message):
@@ -341,3 +341,27 @@ def test_a_charge_names_the_very_bytes_of_the_description(released):
     assert described in message.payload
     assert sha256(described) == description_digest(read_release(message.release))
     assert b"version" not in described  # the code may be upgraded between the charge and the release
+
+
+@pytest.mark.parametrize(
+    "delta", [0.4831310830094813, 0.009020000000000001, 0.00912345678901234567, 1 / 3, 0.999, 1e-6]
+)
+def test_any_delta_of_a_study_is_told_exactly(federation, delta):
+    """Else an honest release would be refused after it was paid for."""
+    study = study_for(federation.schema, method={"name": "amp", "delta": delta}, targets=["branch-2"])
+    announced = announce(study, Role.TARGET, {"level0": 5000})
+    described = written(announced)
+    assert written(read_release(described)) == described
+    assert read_release(described).cost == announced.cost
+
+
+def test_an_aggregate_has_one_grid(federation, exchange):
+    study = study_for(federation.schema, method={"name": "feature", "public_set": "p"}, targets=["branch-2"])
+    _, (message,), _ = exchange(study)
+
+    def finer(data):
+        [vector] = data["weights"]
+        vector |= {"grid": vector["grid"] - 1, "steps": [2 * step for step in vector["steps"]]}
+
+    with pytest.raises(InvalidMessage, match="coarsest grid"):
+        check_message(study, edited(message, finer), allow_seeded=True)

@@ -5,7 +5,7 @@ import pytest
 from crossward.errors import Conflict
 from crossward.privacy.budget import Cost
 from crossward.protocol.certificate import CertifiedCharge, verify_certificate
-from crossward.protocol.ledger.lines import ReleaseBody
+from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
 from crossward.protocol.tasks import ResultMessage
 
 
@@ -67,3 +67,30 @@ def test_what_was_charged_for_several_records_of_a_person_is_certified(small):
     assert (found["main"].release.cost, found["main"].charged.cost) == (Cost(125_000_000), Cost(250_000_000))
     assert "cost       epsilon 0.125, to each record" in text
     assert "charged    epsilon 0.25 to each person, all records of one together (line 2)" in text
+
+
+@pytest.mark.parametrize("wrong", ["study", "hash"])
+def test_a_reservation_for_another_study_is_no_charge_of_this_one(small, wrong):
+    """A party may write what it likes into its own ledger; the certificate, and who verifies it, is not misled."""
+    study = small.begin()
+    site = small.sites["main"]
+    task = site.next()
+    named = ("other", study.digest) if wrong == "study" else (study.id, "0" * 64)
+    site.append(ReserveBody(task.id, *named, "records", (0,), 1, 0, "0" * 64))
+    site.send_lines(site.lines)
+    site.decline(task, "steward")
+    found, _ = certified(small, study)
+    assert found["main"].charged is None
+
+
+def test_a_charge_after_the_certified_head_is_not_told(small):
+    study = small.begin(method="sourced", targets=["branch-1", "branch-2"])
+    small.sites["main"].work()
+    early = small.sites["branch-1"]
+    task = early.next()
+    early.publish(early.result(task))
+    early.append(ReserveBody(task.id, study.id, study.digest, "records", (0,), 1, 0, "0" * 64))
+    early.send_lines()
+    small.sites["branch-2"].work()
+    found, _ = certified(small, study)
+    assert found["branch-1"].charged is None
