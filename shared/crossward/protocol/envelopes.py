@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import Field, field_validator
 
-from crossward.errors import Forged, InvalidMessage
+from crossward.errors import Forged
 from crossward.protocol.canonical import canonical, read_canonical, sha256
 from crossward.protocol.keys import key_id
 from crossward.protocol.messages import (
@@ -79,8 +79,6 @@ class Signed(Section, Generic[C]):
     def sign(cls, message: C, key: Ed25519PrivateKey) -> Self:
         """Sign a message."""
         payload = message.payload
-        if len(payload) > MOST_BYTES:
-            raise InvalidMessage(f"It has {len(payload)} bytes and may have {MOST_BYTES}.", "Sign less.")
         signature = base64.b64encode(key.sign(to_sign(cls.payload_type, payload))).decode()
         return cls(
             payload=base64.b64encode(payload).decode(),
