@@ -45,8 +45,9 @@ up: image
 down:
 	@$(COMPOSE) down --volumes --remove-orphans
 
+# One thread a process: there is a process for each core already.
 test: check
-	$(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 	@echo "container tests: make test-containers"
 
 # One federation for all of them, one after the other. What one broke, the next would only stumble over: hence -x.

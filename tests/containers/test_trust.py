@@ -88,7 +88,7 @@ def test_a_second_coordinator_gets_nothing_but_a_signature_refused(federation, t
     before = federation.sites["branch-2"].ledger()
     with Impostor(federation, "branch-2", tmp_path) as impostor:
         study = impostor.begin()
-        federation.trouble("branch-2", "'coordinator' did not sign this")
+        federation.trouble("branch-2", "names the key")
         assert federation.sites["branch-2"].status()["tasks"] == []  # not even taken
         assert impostor.lead.study(study.id)["tasks"][0]["release"] is None
         found = findings(federation, "branch-2")["coordinator"]
