@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from starlette.concurrency import run_in_threadpool
 
 from crossward.errors import AccessRefused
+from crossward.protocol.canonical import check_keys
 from crossward.values import Slug
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger.service import Stopped
@@ -133,6 +134,7 @@ def form(model: type[M], *, empty: bytes = b"") -> Callable[[bytes], M]:
     """Reads a body of plain JSON; `empty` stands for one that was left out."""
 
     def read(body: bytes) -> M:
+        check_keys(body)  # pydantic would take the last of two
         try:
             return model.model_validate_json(body or empty)
         except ValidationError as error:

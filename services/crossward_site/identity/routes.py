@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 from sqlalchemy import Connection
 
+from crossward.protocol import messages
 from crossward.protocol.keys import public_text
 from crossward.protocol.times import moment
 from crossward.values import Slug
@@ -21,7 +22,7 @@ from crossward_site.site import Site
 
 router = APIRouter(tags=["identity"])
 
-KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
+KeyId = Annotated[messages.KeyId, Path()]
 
 
 class Invitation(Form):

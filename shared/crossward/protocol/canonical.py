@@ -121,6 +121,16 @@ def read_canonical(data: bytes | str, most_bytes: int) -> Any:
     return values
 
 
+def check_keys(data: bytes) -> None:
+    """Refuse JSON of any spelling in which a key is given twice; what is no JSON is for its reader to refuse."""
+    try:
+        json.loads(data, object_pairs_hook=_each_once)
+    except InvalidMessage:
+        raise
+    except (ValueError, RecursionError):
+        return
+
+
 def sha256(data: bytes) -> str:
     """The digest by which bytes are named, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
@@ -164,10 +174,15 @@ def _real(text: str) -> float:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [_order(key) for key, _ in pairs]
     if any(one >= other for one, other in pairwise(keys)):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise InvalidMessage(f"The key {key[:80]!r} is given twice.", "Send it once.")
-            seen.add(key)
+        _each_once(pairs)
         raise InvalidMessage("It is not in its canonical form: its keys are not in order.", _FIX)
+    return dict(pairs)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise InvalidMessage(f"The key {key[:80]!r} is given twice.", "Send it once.")
+        seen.add(key)
     return dict(pairs)

@@ -9,6 +9,7 @@ from crossward.client.http import NEVER, HttpClient
 from crossward.client.remote import remote
 from crossward.errors import (
     Conflict,
+    InvalidMessage,
     KeyRevoked,
     RemoteProblem,
     WrongCode,
@@ -105,3 +106,10 @@ def test_lists_come_in_pages(small):
     with pytest.raises(RemoteProblem) as caught:
         small.ask("lead", "GET", "/parties", params={"limit": 10_000})
     assert remote(caught.value).status == 422
+
+
+def test_a_key_of_a_form_given_twice_is_refused_by_name(world):
+    code, public = world.invite()["code"], keys.public_text(keys.generate())
+    body = f'{{"code":"{code}","protocol":9,"protocol":1,"public_key":"{public}"}}'.encode()
+    with HttpClient(world.url, timeout=120, retry=NEVER) as client, pytest.raises(InvalidMessage, match="'protocol'"):
+        client.post("/v1/parties", body)
