@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --retries 10
 COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 .PHONY: help demo test check format results bench audit lock clean image image-scan up down test-containers
-.PHONY: test-install test-pythons
+.PHONY: test-install test-pythons test-hard
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make image   the container image alone; make image-scan looks for shells, secrets and rights in it"
 	@echo "make test    checks and tests"
 	@echo "make test-containers   tests that cut wires and kill nodes of the containers (minutes; needs an engine)"
+	@echo "make test-hard         10,000 simulated disasters, and every planted fault (most of an hour on two cores)"
 	@echo "make test-install      the wheel in a fresh environment, with the library's own packages and no more"
 	@echo "make test-pythons      the library's tests on every Python of 3.11, 3.12 and 3.13 that is here (minutes)"
 	@echo "make check   the checks alone: format, lint, types, import rules"
@@ -54,6 +55,13 @@ test: check
 test-containers: $(VENV)/.dev
 	@if docker info >/dev/null 2>&1; then deploy/build && $(BIN)/pytest -n 0 -x --durations=10 tests/containers; \
 	else echo "no container engine answers here: the container tests did not run"; fi
+
+# Thousands of histories, each from its seed: HISTORIES=100000 SEED=1 for more, or for others.
+HISTORIES ?= 10000
+SEED ?= 1
+test-hard: $(VENV)/.dev
+	@$(BIN)/crossward simulate disasters --histories $(HISTORIES) --seed $(SEED)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto tests/simulation
 
 # Fresh environments in a temporary folder, from the lock files with their hashes; they need the package index.
 test-install: $(VENV)/.dev

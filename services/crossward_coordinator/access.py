@@ -24,12 +24,14 @@ from crossward_coordinator.identity import Identity
 from crossward_coordinator.ledger.service import Stopped
 from crossward_coordinator.people.tables import TOKENS, PersonRole
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_coordinator.times import Timekeeper
 from crossward_service.db.engine import read, write
 from crossward_service.http import problems
 from crossward_service.http.access import Holder, Trust, require, require_party
 from crossward_service.http.app import transaction
 from crossward_service.http.views import Form
 from crossward_service.ops.crash import crash_point
+from crossward_service.ops.machine import Machine
 
 PartyId = Slug
 StudyId = PartyId
@@ -56,6 +58,18 @@ def identity_of(request: Request) -> Identity:
     """The coordinator's own key."""
     own: Identity = request.app.state.identity
     return own
+
+
+def machine_of(request: Request) -> Machine:
+    """The machine that the app runs on."""
+    machine: Machine = request.app.state.machine
+    return machine
+
+
+def times_of(request: Request) -> Timekeeper:
+    """Who knows what time it is."""
+    times: Timekeeper = request.app.state.times
+    return times
 
 
 async def body_of(request: Request) -> bytes:
@@ -85,7 +99,7 @@ def _lookup(request: Request, stored_hash: str) -> Holder | None:
         return TOKENS.holder(connection, stored_hash)
 
 
-signed = require_party(_trust)
+signed = require_party(_trust, clock=lambda request: machine_of(request).now())
 """The party that signed the request.
 
 Verifying spends a nonce, which may wait for a writer whose route waits for a thread: with all threads verifying,
@@ -108,6 +122,8 @@ async def _reader(
 
 Own = Annotated[Identity, Depends(identity_of)]
 Settings = Annotated[CoordinatorSettings, Depends(settings_of)]
+OnMachine = Annotated[Machine, Depends(machine_of)]
+Times = Annotated[Timekeeper, Depends(times_of)]
 Body = Annotated[bytes, Depends(body_of)]
 Operator = Annotated[Holder, Depends(require(PersonRole.OPERATOR, lookup=_lookup))]
 Lead = Annotated[Holder, Depends(require(PersonRole.LEAD, lookup=_lookup))]

@@ -7,8 +7,6 @@ it.
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from typing import Any
 
 from sqlalchemy import Engine, Table, func, select
@@ -21,14 +19,17 @@ from crossward_coordinator.studies.advance import due, pass_time
 from crossward_coordinator.studies.tables import STUDY_STATES, studies
 from crossward_coordinator.tasks import aggregate
 from crossward_coordinator.tasks.tables import TASK_STATES, tasks
+from crossward_coordinator.times import LONGEST_STEP, Moment, Timekeeper
 from crossward_service.db.engine import read, write
 from crossward_service.db.lifecycle import Lifecycle
+from crossward_service.http.signing import SKEW
 from crossward_service.http.telemetry import RequestMetrics
+from crossward_service.ops.machine import Machine, Worker
 
 log = logging.getLogger("crossward.clock")
 
-PURGE_SECONDS = 60.0
-"""Between two purges of nonces."""
+PURGE_SECONDS = 3.0 * SKEW
+"""Between two purges of nonces: longer than a signature counts, whose clock was as far ahead as it may be."""
 COUNT_SECONDS = 5.0
 """Between two counts of states."""
 STOP_SECONDS = 30.0
@@ -62,49 +63,66 @@ class Gauges:
 class Clock:
     """Ticks until it is stopped. A tick that fails is logged, and the next one tries again."""
 
-    def __init__(self, engine: Engine, own: Identity, settings: CoordinatorSettings, gauges: Gauges) -> None:
+    def __init__(
+        self, engine: Engine, own: Identity, settings: CoordinatorSettings, gauges: Gauges, machine: Machine
+    ) -> None:
         self._engine, self._own, self._settings, self._gauges = engine, own, settings, gauges
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="crossward-clock", daemon=True)
+        self._machine = machine
+        self.times = Timekeeper(engine, machine, max(LONGEST_STEP, 2 * settings.clock_seconds))
+        self._stop = machine.flag()
+        self._worker: Worker | None = None
         self._next_purge = self._next_count = 0.0
+        self._last_purge: float | None = None  # what the wall clock said then
 
     def start(self) -> None:
         """Begin to tick."""
-        self._thread.start()
+        self._worker = self._machine.start(self._run, "crossward-clock")
 
     def stop(self) -> None:
         """End, after the tick under way."""
         self._stop.set()
-        self._thread.join(STOP_SECONDS)
+        if self._worker is not None:
+            self._worker.join(STOP_SECONDS)
 
     def _run(self) -> None:
         while True:
             try:
-                self.tick(time.time())
+                self.tick()
             except Exception:
                 log.exception("a tick of the clock failed")
             if self._stop.wait(self._settings.clock_seconds):
-                return
+                break
+        try:
+            self.times.keep()
+        except Exception:
+            log.exception("the coordinator's age was not noted")
 
-    def tick(self, now: float) -> None:
+    def tick(self) -> None:
         """Do everything whose time has come."""
+        now = self.times.tick()
         with read(self._engine) as connection:
             late = due(connection, now)
         for study in late:
             self._pass_time(study, now)
         while not self._stop.is_set() and aggregate.run_one(
-            self._engine, self._own, lasts=self._settings.lease_seconds
+            self._engine, self._own, self.times, lasts=self._settings.lease_seconds
         ):
             pass
-        if now >= self._next_purge:
-            self._next_purge = now + PURGE_SECONDS
-            with write(self._engine) as connection:
-                purge(connection, now)
-        if now >= self._next_count:
-            self._next_count = now + COUNT_SECONDS
+        if now.age >= self._next_purge:
+            self._purge(now)
+        if now.age >= self._next_count:
+            self._next_count = now.age + COUNT_SECONDS
             self._gauges.count(self._engine)
 
-    def _pass_time(self, study: str, now: float) -> None:
+    def _purge(self, now: Moment) -> None:
+        """Forget what had expired at the last purge already: a wall clock that jumps must not bring a nonce back."""
+        self._next_purge = now.age + PURGE_SECONDS
+        if self._last_purge is not None:
+            with write(self._engine) as connection:
+                purge(connection, min(now.time, self._last_purge))
+        self._last_purge = now.time
+
+    def _pass_time(self, study: str, now: Moment) -> None:
         """A study that cannot go on must not hold up the others."""
         try:
             with write(self._engine) as connection:

@@ -14,6 +14,7 @@ from crossward.protocol.constants import COORDINATOR
 from crossward.protocol.envelopes import SignedReceipt
 from crossward.protocol.messages import Receipt
 from crossward_coordinator.database import metadata
+from crossward_service.ops.machine import Machine
 
 identity = Table(
     "identity",
@@ -51,10 +52,10 @@ def load(path: Path) -> Identity:
     return Identity(keys.load(path))
 
 
-def load_or_make(path: Path) -> Identity:
+def load_or_make(path: Path, machine: Machine) -> Identity:
     """The identity in a key file, made if there is none."""
     if not path.exists():
-        keys.save(keys.generate(), path)
+        keys.save(keys.generate(machine.secret), path)
     return load(path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import connect, read, write
 from crossward_service.db.tokens import HeldToken
 from crossward_service.http.serve import run, run_workers
+from crossward_service.ops.machine import HERE, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Initialised:
     tokens: Mapping[PersonRole, str]
 
 
-def init(settings: CoordinatorSettings) -> Initialised:
+def init(settings: CoordinatorSettings, machine: Machine = HERE) -> Initialised:
     """Make or migrate the database, the key and the first tokens; run again, it makes what is missing."""
     try:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -39,8 +39,8 @@ def init(settings: CoordinatorSettings) -> Initialised:
         ) from None
     with _engine(settings) as engine:
         MIGRATIONS.upgrade(engine)
-        own = identity.load_or_make(settings.key_path)
-        now = time.time()
+        own = identity.load_or_make(settings.key_path, machine)
+        now = machine.now()
         with write(engine) as connection:
             identity.register(connection, own, now)
             first = issue_first(connection, now)
@@ -58,7 +58,7 @@ def public_key(settings: CoordinatorSettings) -> str:
 def issue_token(settings: CoordinatorSettings, role: str, name: str) -> str:
     """A further token for a person, by whoever may run commands on the coordinator's machine."""
     with _made_before(settings) as engine, write(engine) as connection:
-        return TOKENS.issue(connection, role, name, time.time())
+        return TOKENS.issue(connection, role, name, HERE.now())
 
 
 def held_tokens(settings: CoordinatorSettings) -> list[HeldToken[PersonRole]]:

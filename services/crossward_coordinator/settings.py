@@ -14,7 +14,8 @@ class CoordinatorSettings(ServiceSettings):
     """Times are in seconds. `key_file` is by default `coordinator.key` in the data directory.
 
     A task's lease lasts `lease_seconds` from its last heartbeat. A lease that ends without a result is given again
-    after a pause that starts at `backoff_seconds` and doubles; after `attempts` leases the task has failed.
+    after a pause that starts at `backoff_seconds` and doubles; after `attempts` leases the task has failed. The clock
+    ticks every `clock_seconds`.
     `workers` are processes on one port; more than one want PostgreSQL, because on SQLite they would only take turns.
     """
 
@@ -27,7 +28,7 @@ class CoordinatorSettings(ServiceSettings):
     backoff_seconds: float = Field(default=2.0, ge=0, le=3_600)
     attempts: int = Field(default=20, ge=1, le=10_000)
     longest_wait: float = Field(default=30.0, ge=0, le=300)
-    poll_seconds: float = Field(default=0.2, gt=0, le=10)
+    poll_seconds: float = Field(default=0.2, gt=0, le=60)
     clock_seconds: float = Field(default=1.0, gt=0, le=60)
     invite_seconds: float = Field(default=86_400.0, gt=0)
     largest_result: int = Field(default=32 << 20, ge=1 << 16)

@@ -12,8 +12,10 @@ from crossward.errors import Conflict
 from crossward.protocol.constants import Role
 from crossward.version import __version__
 from crossward_service.db.engine import read
-from crossward_service.http.app import Check, new_app
+from crossward_service.db.probe import check_writes
+from crossward_service.http.app import new_app
 from crossward_service.http.edge import Limits
+from crossward_service.http.readiness import Check
 from crossward_site import facts
 from crossward_site.access import steward
 from crossward_site.approvals import routes as approvals
@@ -27,6 +29,7 @@ from crossward_site.models.service import Models
 from crossward_site.policy import routes as policy
 from crossward_site.settings import SiteSettings
 from crossward_site.site import Site
+from crossward_site.tables import probe
 from crossward_site.tasks import routes as tasks
 from crossward_site.tasks.runner import Runner
 
@@ -62,6 +65,7 @@ def create_app(settings: SiteSettings) -> FastAPI:
     def storage() -> None:
         with read(site.engine) as connection:
             site.ledger.head(connection)
+        check_writes(site.engine, probe)
 
     app = new_app(
         f"Crossward {settings.service}",

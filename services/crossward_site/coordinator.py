@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from crossward.client.http import Answer, HttpClient, Retry
+from crossward.client.http import Answer, Retry
 from crossward.errors import CrosswardError, Forged, NotReady, PartyStopped, RemoteProblem, UnknownVersion
 from crossward.protocol import versions
 from crossward.protocol.constants import Role
@@ -18,6 +18,7 @@ from crossward.protocol.messages import Message, Receipt
 from crossward.protocol.states import KeyState, PartyState
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 from crossward.values import LARGEST
+from crossward_service.ops.machine import HERE, Machine
 from crossward_site.identity.service import Identity, Link
 
 _JSON = {"Content-Type": "application/json"}
@@ -81,15 +82,12 @@ def _next(after: int, page: Sequence[Any]) -> list[int]:
 class Coordinator:
     """The coordinator, as one site calls it."""
 
-    def __init__(self, identity: Identity, link: Link | None = None, retry: Retry | None = None) -> None:
-        link = link or Link()
+    def __init__(
+        self, identity: Identity, machine: Machine = HERE, link: Link | None = None, retry: Retry | None = None
+    ) -> None:
         self.identity = identity
-        self._http = HttpClient(
-            identity.coordinator_url,
-            auth=identity.signer,
-            ca=link.ca,
-            insecure=link.insecure,
-            retry=retry or Retry(attempts=3, longest=5.0),
+        self._http = (link or Link()).client(
+            identity.coordinator_url, machine, identity.signer(machine), retry or Retry(attempts=3, longest=5.0)
         )
         self._version: int | None = None
 

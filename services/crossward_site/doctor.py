@@ -99,7 +99,7 @@ def _coordinator(
             with findings.looking_at(check) as note:
                 note.unknown("the coordinator was not reached")
         return
-    with closing(Coordinator(identity, settings.link, NEVER)) as coordinator:
+    with closing(Coordinator(identity, link=settings.link, retry=NEVER)) as coordinator:
         with findings.looking_at("enrolment") as note:
             _enrolled(note, coordinator, identity)
         with findings.looking_at("mirror") as note:

@@ -19,8 +19,8 @@ class SiteSettings(ServiceSettings):
     party has one role, so a site with both enrols as either and works in that one.
 
     There is no setting for randomness: a site uses the operating system's. `work` off serves the site's API without
-    taking tasks. `poll_seconds` is how long a question for a task may wait at the coordinator, `claim_seconds` how long
-    after a crash a task that was under way stays claimed.
+    taking tasks. `poll_seconds` is how long a question for a task may wait at the coordinator, `pulse_seconds` the time
+    between two signs of life, at most.
     """
 
     database_name: ClassVar[str] = "site.sqlite3"
@@ -31,13 +31,13 @@ class SiteSettings(ServiceSettings):
     work: bool = True
     poll_seconds: float = Field(default=20.0, ge=0, le=300)
     tick_seconds: float = Field(default=0.5, gt=0, le=60)
-    claim_seconds: float = Field(default=15.0, gt=0, le=3600)
+    pulse_seconds: float = Field(default=5.0, gt=0, le=3600)
     retry_seconds: float = Field(default=5.0, gt=0, le=3600)
 
     @property
     def pace(self) -> Pace:
         """How long the runner waits for what."""
-        return Pace(self.poll_seconds, self.tick_seconds, self.claim_seconds, self.retry_seconds)
+        return Pace(self.poll_seconds, self.tick_seconds, self.pulse_seconds, self.retry_seconds)
 
     @property
     def link(self) -> Link:

@@ -1,4 +1,4 @@
-"""An open site: its database, its ledger, its folder, its clock.
+"""An open site: its database, its ledger, its folder, the machine it runs on.
 
 Who opens a transaction shows in the signature, here and in every feature: a function that is given a `Connection`
 works inside its caller's transaction, and one that is given a `Site` alone opens its own.
@@ -6,8 +6,6 @@ works inside its caller's transaction, and one that is given a `Site` alone open
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +13,8 @@ from sqlalchemy import Connection, Engine
 
 from crossward.errors import NotReady
 from crossward.protocol.ledger.lines import Body, Line
-from crossward_service.db.engine import connect, read, write
+from crossward_service.db.engine import read, write
+from crossward_service.ops.machine import HERE, Machine
 from crossward_site import facts
 from crossward_site.identity.secret import known_secret, site_secret
 from crossward_site.ledger.store import SiteLedger
@@ -29,16 +28,16 @@ class Site:
     engine: Engine
     home: Path
     secret: bytes
-    clock: Callable[[], float] = time.time
+    machine: Machine = HERE
     ledger: SiteLedger = field(default_factory=SiteLedger)
 
     @classmethod
-    def open(cls, database_url: str, home: Path, clock: Callable[[], float] = time.time) -> Site:
+    def open(cls, database_url: str, home: Path, machine: Machine = HERE) -> Site:
         """Open a site's folder and database, making both if they are not there."""
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        engine = connect(database_url)
+        engine = machine.database(database_url)
         migrate(engine)
-        return cls(engine, home, site_secret(engine, home), clock)
+        return cls(engine, home, site_secret(engine, home, machine), machine)
 
     @classmethod
     def look(cls, engine: Engine, home: Path) -> Site:
@@ -47,6 +46,10 @@ class Site:
             MIGRATIONS.check_newest(connection)
             secret = known_secret(connection, home)
         return cls(engine, home, secret)
+
+    def clock(self) -> float:
+        """The time that is written down, for people: it may be wrong, so nothing is measured by it."""
+        return self.machine.now()
 
     def append(self, connection: Connection, body: Body) -> Line:
         """Extend the ledger by one line, now. A site that has stopped extends nothing."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from sqlalchemy import Column, MetaData, String, Table, Text
 
+from crossward_service.db.probe import probe_table
+
 metadata = MetaData()
 """All tables of a site."""
 
@@ -17,3 +19,5 @@ facts = Table(
     Column("value", Text, nullable=False),
 )
 """Single values, as canonical JSON: see `crossward_site.facts`."""
+
+probe = probe_table(metadata)

@@ -5,11 +5,12 @@ The services are processes of this machine, or run already, as containers do (`d
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -61,7 +62,7 @@ def demo(
 
     began = time.monotonic()
     check(method, epsilon)
-    with ExitStack() as stack:
+    with _ended_by_signal(), ExitStack() as stack:
         if folder is None and not keep:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="crossward-")))
         else:
@@ -79,6 +80,18 @@ def demo(
             _show(story, method, epsilon, seconds, where)
         if keep:
             _wait(federation)
+
+
+@contextmanager
+def _ended_by_signal() -> Iterator[None]:
+    """SIGTERM and SIGHUP do what Ctrl-C does: the services end first. What is ignored, as under nohup, stays so."""
+    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _play(
@@ -252,13 +265,11 @@ def _aucs(branches: Sequence[BranchResult]) -> list[str]:
 
 def _wait(federation: LocalFederation) -> None:
     """Leave the services running until whoever looks at them has seen enough."""
-    say("\nLeft running. Ctrl-C ends it.")
-    say(f"  coordinator {federation.coordinator.url}", wrap=False)
-    for role, token in federation.tokens.items():
-        say(f"    {role:9} {token}", wrap=False)
-    for site in federation.sites:
-        say(f"  {site.name:11} {site.service.url}  {site.token}", wrap=False)
+    lines = ["", "Left running. Ctrl-C ends it.", f"  coordinator {federation.coordinator.url}"]
+    lines += [f"    {role:9} {token}" for role, token in federation.tokens.items()]
+    lines += [f"  {site.name:11} {site.service.url}  {site.token}" for site in federation.sites]
     try:
+        say("\n".join(lines), wrap=False)  # in one write: who waits for its beginning has it all
         while True:
             time.sleep(SECONDS_ASLEEP)
     except KeyboardInterrupt:

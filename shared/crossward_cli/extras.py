@@ -28,6 +28,7 @@ EXTRAS = {
     "prometheus_client": "services",
     "pyarrow": "services",
     "matplotlib": "plots",
+    "greenlet": "lab",
     "crossward_lab": "lab",
 }
 """Which extra brings a module."""

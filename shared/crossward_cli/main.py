@@ -45,7 +45,7 @@ SECTIONS = {
     },
     "The laboratory": {
         "demo": "A coordinator and hospitals as real services: a study from file to predictions.",
-        "simulate": "The library alone on simulated hospitals: every method side by side, at a few epsilons.",
+        "simulate": "Simulated hospitals: every method side by side; or the services, in thousands of disasters.",
         "audit": "Put every mechanism to the test, and the test itself: planted faults must be caught.",
         "bench": "Measure Crossward: its accuracy on the papers' data, and its speed.",
     },
@@ -91,7 +91,7 @@ def load(name: str) -> Any:  # noqa: PLR0912 - a branch for each command
         case "demo":
             from crossward_cli.demo import group as found
         case "simulate":
-            from crossward_cli.lab import simulate as found
+            from crossward_cli.simulate import group as found
         case "audit":
             from crossward_cli.lab import audit as found
         case "bench":

@@ -50,7 +50,7 @@ class Impostor:
         key = self._federation.sites[self._party].status()["identity"]["public_key"]
         database = connect(settings.database_url)
         with write(database) as connection:
-            code = parties.invite(connection, self._party, Role.TARGET, now=time.time(), lasts=3600).code
+            code = parties.invite(connection, self._party, Role.TARGET, "come-in", now=time.time(), lasts=3600).code
             parties.enrol(connection, code, key, versions.newest(), now=time.time())
             mirror(self._party).extend(connection, self._federation.auditor.ledger(self._party))
         database.dispose()

@@ -1,8 +1,17 @@
 """`crossward demo`: what cannot run does not start, and what is there stays."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 
 from crossward.errors import Conflict, InvalidEpsilon, InvalidSetting, StorageFailed
+from endings import wait_for_end
 
 
 @pytest.mark.parametrize(
@@ -53,3 +62,53 @@ def test_a_simulated_hospitals_records_are_written_once(crossward, tmp_path):
         crossward("demo", "records", "branch-17", tmp_path / "other.csv")
     with pytest.raises(InvalidSetting, match="elsewhere"):
         crossward("demo", "records", "elsewhere", tmp_path / "other.csv")
+
+
+# -- the end of a demonstration -------------------------------------------------------------------------------------
+@contextmanager
+def playing(folder):
+    """A demonstration that is left running; its services are its only children."""
+    command = [sys.executable, "-m", "crossward_cli", "demo", "--keep", "--branches", "1", "--dir", folder / "demo"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def services(process):
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+@pytest.mark.slow
+def test_a_demonstration_left_running_says_all_at_once_and_ends_its_services(tmp_path):
+    with playing(tmp_path) as process:
+        while b"Left running" not in (part := os.read(process.stdout.fileno(), 1 << 16)):
+            assert part
+        said = part.decode().partition("Left running")[2].splitlines()
+        assert [line.split()[0] for line in said[1:]] == [
+            "coordinator",
+            "operator",
+            "lead",
+            "auditor",
+            "main",
+            "branch-1",
+        ]
+        assert part.endswith(b"\n")
+        running = services(process)
+        assert len(running) == 3
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0
+        wait_for_end(running)
+
+
+def test_a_demonstration_ended_while_it_starts_ends_its_services(tmp_path):
+    with playing(tmp_path) as process:
+        end = time.monotonic() + 120
+        while len(services(process)) < 3:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        running = services(process)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(120) > 0
+        wait_for_end(running)

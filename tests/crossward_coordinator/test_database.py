@@ -4,6 +4,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
+import crossward_coordinator.app  # noqa: F401  (all tables)
 from crossward_coordinator.database import MIGRATIONS, metadata
 from crossward_service.db.engine import connect, read
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Enum, Float, Integer, insert, inspect, select, text
+from sqlalchemy import Boolean, Enum, Float, Integer, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 import crossward_coordinator
@@ -48,7 +48,7 @@ def sample(column):
     """A value that fits; the same for all texts, so that rows may refer to one another."""
     if isinstance(column.type, Enum):
         return next(iter(column.type.enum_class))
-    return 1 if isinstance(column.type, Integer | Float) else "x"
+    return 1 if isinstance(column.type, Boolean | Integer | Float) else "x"
 
 
 # -- the tables of steps ----------------------------------------------------------------------------------------------

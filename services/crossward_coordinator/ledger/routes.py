@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -20,6 +19,7 @@ from crossward_coordinator.access import (
     PartyId,
     Reader,
     Reading,
+    Times,
     Writing,
     check_same,
     form,
@@ -83,11 +83,12 @@ def extend(
     signer: FromParty,
     lines: Annotated[list[Line], sent(_read)],
     own: Own,
+    times: Times,
     connection: Writing,
 ) -> Response:
     """Lines without a result. Those that do not extend the mirror stop the party."""
     check_same(signer, party)
-    outcome = service.take_lines(connection, own, party, lines, time.time())
+    outcome = service.take_lines(connection, own, party, lines, times.now())
     if isinstance(outcome, Stopped):
         return refuse(request, outcome)
     return Response(outcome.canonical(), media_type="application/json")

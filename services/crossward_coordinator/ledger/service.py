@@ -19,6 +19,7 @@ from crossward_coordinator.ledger.tables import ledger
 from crossward_coordinator.parties import service as parties
 from crossward_coordinator.parties.tables import Party
 from crossward_coordinator.tasks.tables import StoredTask, move_tasks, tasks
+from crossward_coordinator.times import Moment
 from crossward_service.db.ledger import SqlLedger
 
 
@@ -45,28 +46,28 @@ def count_verified(connection: Connection) -> tuple[int, int]:
     return len(names), sum(mirror(name).verify(connection).head.sequence for name in names)
 
 
-def extend(connection: Connection, party: Party, lines: Sequence[Line], now: float) -> Head | Stopped:
+def extend(connection: Connection, party: Party, lines: Sequence[Line], now: Moment) -> Head | Stopped:
     """Take over a party's lines, all or none. The caller has locked the party."""
     copy = mirror(party.id)
     try:
         before = copy.head(connection)
         head = copy.extend(connection, lines)
     except (LedgerRefused, ChainBroken) as error:
-        parties.stop(connection, party.id, error.cause, now)
+        parties.stop(connection, party.id, error.cause, now.time)
         _end_leases(connection, party.id, now)
         return Stopped(error)
     if party.state is PartyState.STOPPED and lines and lines[-1].sequence >= before.sequence:
-        parties.note_agreement(connection, party.id, now)
+        parties.note_agreement(connection, party.id, now.time)
     return head
 
 
 def take_lines(
-    connection: Connection, own: Identity, party: str, lines: Sequence[Line], now: float
+    connection: Connection, own: Identity, party: str, lines: Sequence[Line], now: Moment
 ) -> SignedReceipt | Stopped:
     """Lines without a result: a dataset was opened, a task was given up. A stopped party may show that it is sound."""
     who = parties.lock_signer(connection, party)
     head = extend(connection, who, lines, now)
-    return head if isinstance(head, Stopped) else receipt(own, who.id, who.version, LINES, None, head, now)
+    return head if isinstance(head, Stopped) else receipt(own, who.id, who.version, LINES, None, head, now.time)
 
 
 def receipt(
@@ -77,5 +78,7 @@ def receipt(
     return own.sign(receipt)
 
 
-def _end_leases(connection: Connection, party: str, now: float) -> None:
-    move_tasks(connection, tasks.c.party == party, TaskState.READY, of=TaskState.LEASED, now=now, available=now)
+def _end_leases(connection: Connection, party: str, now: Moment) -> None:
+    move_tasks(
+        connection, tasks.c.party == party, TaskState.READY, of=TaskState.LEASED, now=now.time, available=now.age
+    )

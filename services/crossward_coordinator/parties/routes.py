@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -13,6 +12,7 @@ from crossward.protocol.messages import PublicKey
 from crossward_coordinator.access import (
     After,
     FromParty,
+    OnMachine,
     Operator,
     Own,
     PartyId,
@@ -20,6 +20,7 @@ from crossward_coordinator.access import (
     Reader,
     Reading,
     Settings,
+    Times,
     Writing,
     check_same,
     form,
@@ -56,24 +57,32 @@ class KeyBody(Form):
 
 
 @router.get("/coordinator")
-def coordinator(own: Own) -> CoordinatorView:
+def coordinator(own: Own, times: Times) -> CoordinatorView:
     """The coordinator's public key and version."""
-    return CoordinatorView.of(own, time.time())
+    return CoordinatorView.of(own, times.now().time)
 
 
 @router.post("/parties/invites", status_code=201, openapi_extra=sends_form(InviteBody))
 def invite(
-    _: Operator, body: Annotated[InviteBody, sent(form(InviteBody))], settings: Settings, connection: Writing
+    _: Operator,
+    body: Annotated[InviteBody, sent(form(InviteBody))],
+    settings: Settings,
+    machine: OnMachine,
+    times: Times,
+    connection: Writing,
 ) -> InviteView:
     """Invite a party: a one-time code, to be passed on by a person."""
     lasts = settings.invite_seconds
-    return InviteView.of(service.invite(connection, body.party, body.role, now=time.time(), lasts=lasts))
+    code = machine.word(24)
+    return InviteView.of(service.invite(connection, body.party, body.role, code, now=times.now().time, lasts=lasts))
 
 
 @router.post("/parties", status_code=201, openapi_extra=sends_form(EnrolBody))
-def join(body: Annotated[EnrolBody, sent(form(EnrolBody))], own: Own, connection: Writing) -> EnrolledView:
+def join(
+    body: Annotated[EnrolBody, sent(form(EnrolBody))], own: Own, times: Times, connection: Writing
+) -> EnrolledView:
     """Enrol with a code and the site's own public key."""
-    now = time.time()
+    now = times.now().time
     return EnrolledView.of(service.enrol(connection, body.code, body.public_key, body.protocol, now=now), own, now)
 
 
@@ -95,27 +104,32 @@ def list_parties(
 
 @router.post("/parties/{party}/keys", status_code=201, openapi_extra=sends_form(KeyBody))
 def rotate(
-    party: PartyId, signer: FromParty, body: Annotated[KeyBody, sent(form(KeyBody))], own: Own, connection: Writing
+    party: PartyId,
+    signer: FromParty,
+    body: Annotated[KeyBody, sent(form(KeyBody))],
+    own: Own,
+    times: Times,
+    connection: Writing,
 ) -> EnrolledView:
     """Rotate: the new key counts from now on, the old one no longer. Signed with the old key."""
     check_same(signer, party)
-    now = time.time()
+    now = times.now().time
     return EnrolledView.of(service.rotate(connection, party, body.public_key, now=now), own, now)
 
 
 @router.delete("/parties/{party}")
-def revoke(party: PartyId, _: Operator, own: Own, connection: Writing) -> PartyView:
+def revoke(party: PartyId, _: Operator, own: Own, times: Times, connection: Writing) -> PartyView:
     """Revoke a party: its keys no longer count, and its studies go on without it."""
-    now = time.time()
-    if service.revoke(connection, party, now):
+    now = times.now()
+    if service.revoke(connection, party, now.time):
         withdraw(connection, own, party, "The party was revoked.", now)
     return _view(connection, party)
 
 
 @router.post("/parties/{party}/reconcile")
-def reconcile(party: PartyId, _: Operator, connection: Writing) -> PartyView:
+def reconcile(party: PartyId, _: Operator, times: Times, connection: Writing) -> PartyView:
     """Let a stopped party go on, once it has shown a ledger that extends the mirror again."""
-    service.reconcile(connection, party, time.time())
+    service.reconcile(connection, party, times.now().time)
     return _view(connection, party)
 
 

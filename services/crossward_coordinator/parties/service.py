@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -97,8 +96,8 @@ def check_active(party: Party) -> None:
 
 
 # -- joining ----------------------------------------------------------------------------------------------------------
-def invite(connection: Connection, party: str, role: Role, *, now: float, lasts: float) -> Invite:
-    """A code by which a party may join. A new one makes earlier ones void."""
+def invite(connection: Connection, party: str, role: Role, code: str, *, now: float, lasts: float) -> Invite:
+    """Let a party join by this code, which nobody can guess. A new one makes earlier ones void."""
     if party == COORDINATOR:
         raise Conflict(f"{COORDINATOR!r} is the coordinator itself.", "Choose another name for the party.")
     known = find(connection, party)
@@ -109,7 +108,6 @@ def invite(connection: Connection, party: str, role: Role, *, now: float, lasts:
     if known is not None and known.role is not role:
         raise Conflict(f"{party} was a {known.role}; its ledger is that role's.", "Invite it under another name.")
     _forget_invites(connection, party)
-    code = secrets.token_urlsafe(24)
     row = {"code_hash": _hash(code), "party": party, "role": role, "expires": now + lasts}
     connection.execute(insert(invites).values(row))
     return Invite(party, role, code, now + lasts)

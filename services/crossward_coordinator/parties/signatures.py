@@ -6,7 +6,7 @@ that fails later has still spent its nonce. Nonces are in the database, so that 
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 from sqlalchemy import Connection, Engine, delete, update
 
@@ -20,8 +20,8 @@ from crossward_service.http.signing import PartyKey
 class DatabaseNonces:
     """Spends nonces."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
+        self._engine, self._clock = engine, clock
 
     def seen(self, party: str, nonce: str, expires: int) -> bool:
         """Remember a nonce, and that the party was here; True if the nonce was there already."""
@@ -30,7 +30,7 @@ class DatabaseNonces:
             unless_there = new_row(connection, nonces).values(row).on_conflict_do_nothing().returning(nonces.c.nonce)
             added = connection.execute(unless_there).first()
             if added:
-                connection.execute(update(parties).where(parties.c.id == party).values(seen=time.time()))
+                connection.execute(update(parties).where(parties.c.id == party).values(seen=self._clock()))
         return added is None
 
 

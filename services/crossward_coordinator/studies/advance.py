@@ -15,6 +15,7 @@ Whoever calls these functions holds the study's lock, or lets them take it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, insert, or_, select, update
 
@@ -30,6 +31,9 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.studies import events
 from crossward_coordinator.studies.tables import RUNNING, STUDY_STATES, EventKind, StoredStudy, find_study, studies
 from crossward_coordinator.tasks.tables import OPEN, StoredTask, move_tasks, tasks, tasks_of
+from crossward_coordinator.times import Moment
+
+_NO_DEADLINE: dict[str, Any] = {"deadline": None, "due": None}
 
 LONGEST_PAUSE = 300.0
 """Seconds between two leases of a task, at most."""
@@ -42,13 +46,13 @@ ENDINGS: Mapping[StudyState, EventKind] = {
 
 
 # -- a step -----------------------------------------------------------------------------------------------------------
-def begin(connection: Connection, stored: StoredStudy, now: float) -> None:
+def begin(connection: Connection, stored: StoredStudy, now: Moment) -> None:
     """Open the first tasks of a study."""
-    connection.execute(update(studies).where(studies.c.id == stored.id).values(started=now))
+    connection.execute(update(studies).where(studies.c.id == stored.id).values(started=now.time))
     _open_phase(connection, stored, _first_phase(stored), now)
 
 
-def advance(connection: Connection, own: Identity, study: str, now: float) -> None:
+def advance(connection: Connection, own: Identity, study: str, now: Moment) -> None:
     """Move a study on as far as its tasks and the clock allow. The caller holds its lock."""
     stored = find_study(connection, study)
     if stored.state is StudyState.SOURCES:
@@ -58,16 +62,16 @@ def advance(connection: Connection, own: Identity, study: str, now: float) -> No
         _after_targets(connection, own, stored, now)
 
 
-def end(connection: Connection, own: Identity, stored: StoredStudy, state: StudyState, cause: str, now: float) -> None:
+def end(connection: Connection, own: Identity, stored: StoredStudy, state: StudyState, cause: str, now: Moment) -> None:
     """End a study, with a cause and a certificate of what was released until then."""
     cancel_tasks(connection, tasks_of(connection, stored.id), cause or f"The study is {state}.", now)
     this = studies.c.id == stored.id
-    STUDY_STATES.move(connection, studies, this, state, of=stored.state, cause=cause, ended=now, deadline=None)
-    events.note(connection, stored.id, ENDINGS[state], cause, now=now)
-    certificates.issue(connection, own, find_study(connection, stored.id), now)
+    STUDY_STATES.move(connection, studies, this, state, of=stored.state, cause=cause, ended=now.time, **_NO_DEADLINE)
+    events.note(connection, stored.id, ENDINGS[state], cause, now=now.time)
+    certificates.issue(connection, own, find_study(connection, stored.id), now.time)
 
 
-def withdraw(connection: Connection, own: Identity, party: str, cause: str, now: float) -> None:
+def withdraw(connection: Connection, own: Identity, party: str, cause: str, now: Moment) -> None:
     """A party will do nothing more: cancel its open tasks, and let its studies go on without it.
 
     A study that waits for its quorum goes on without what the party released, too.
@@ -83,11 +87,11 @@ def withdraw(connection: Connection, own: Identity, party: str, cause: str, now:
             unused = f"{cause} What it had released is not used."
             left += cancel_tasks(connection, mine, unused, now, (TaskState.DONE,))
         if left:
-            events.note(connection, study, EventKind.PARTY_LEFT, cause, party=party, now=now)
+            events.note(connection, study, EventKind.PARTY_LEFT, cause, party=party, now=now.time)
             advance(connection, own, study, now)
 
 
-def _after_sources(connection: Connection, own: Identity, stored: StoredStudy, now: float) -> None:
+def _after_sources(connection: Connection, own: Identity, stored: StoredStudy, now: Moment) -> None:
     all_tasks = tasks_of(connection, stored.id)
     if aggregate := [task for task in all_tasks if task.kind is TaskKind.AGGREGATE]:
         _after_aggregate(connection, own, stored, aggregate[0], now)
@@ -110,7 +114,7 @@ def _after_sources(connection: Connection, own: Identity, stored: StoredStudy, n
 
 
 def _after_aggregate(
-    connection: Connection, own: Identity, stored: StoredStudy, aggregate: StoredTask, now: float
+    connection: Connection, own: Identity, stored: StoredStudy, aggregate: StoredTask, now: Moment
 ) -> None:
     if aggregate.state is TaskState.DONE:
         _open_phase(connection, stored, StudyState.TARGETS, now)
@@ -119,7 +123,7 @@ def _after_aggregate(
         end(connection, own, stored, StudyState.FAILED, cause, now)
 
 
-def _after_targets(connection: Connection, own: Identity, stored: StoredStudy, now: float) -> None:
+def _after_targets(connection: Connection, own: Identity, stored: StoredStudy, now: Moment) -> None:
     all_tasks = [task for task in tasks_of(connection, stored.id) if task.kind is TaskKind.TRAIN_TARGET]
     waiting = any(task.is_open for task in all_tasks)
     if waiting and not stored.is_due(now):
@@ -146,42 +150,44 @@ def is_late(stored: StoredStudy, task: StoredTask, all_tasks: Sequence[StoredTas
 
 # -- opening and cancelling tasks -------------------------------------------------------------------------------------
 def cancel_tasks(
-    connection: Connection, some: Sequence[StoredTask], cause: str, now: float, of: Sequence[TaskState] = OPEN
+    connection: Connection, some: Sequence[StoredTask], cause: str, now: Moment, of: Sequence[TaskState] = OPEN
 ) -> int:
     """Cancel those of the tasks that are still open, or in a state `of`; how many they were."""
     ids = [task.id for task in some if task.state in of]
-    return move_tasks(connection, tasks.c.id.in_(ids), TaskState.CANCELLED, of=of, now=now, cause=cause)
+    return move_tasks(connection, tasks.c.id.in_(ids), TaskState.CANCELLED, of=of, now=now.time, cause=cause)
 
 
 def _first_phase(stored: StoredStudy) -> StudyState:
     return StudyState.SOURCES if stored.study.method.has_sources else StudyState.TARGETS
 
 
-def _open_next(connection: Connection, stored: StoredStudy, now: float) -> None:
+def _open_next(connection: Connection, stored: StoredStudy, now: Moment) -> None:
     """After the sources: targets, or first the coordinator's aggregate."""
     if stored.study.method.aggregates:
         _open_tasks(connection, stored, TaskKind.AGGREGATE, [COORDINATOR], now)
         text = "The sources' models are being aggregated."
-        events.note(connection, stored.id, EventKind.QUORUM, text, now=now)
+        events.note(connection, stored.id, EventKind.QUORUM, text, now=now.time)
     else:
         _open_phase(connection, stored, StudyState.TARGETS, now)
 
 
-def _open_phase(connection: Connection, stored: StoredStudy, phase: StudyState, now: float) -> None:
+def _open_phase(connection: Connection, stored: StoredStudy, phase: StudyState, now: Moment) -> None:
     study = stored.study
     if phase is StudyState.SOURCES:
         kind, who, event = TaskKind.TRAIN_SOURCE, study.sources, EventKind.SOURCES
     else:
         kind, who, event = TaskKind.TRAIN_TARGET, study.targets, EventKind.TARGETS
-    deadline = now + study.quorum.deadline.total_seconds()
-    STUDY_STATES.move(connection, studies, studies.c.id == stored.id, phase, of=stored.state, deadline=deadline)
+    lasts = study.quorum.deadline.total_seconds()
+    end: dict[str, Any] = {"deadline": now.time + lasts, "due": now.age + lasts}
+    STUDY_STATES.move(connection, studies, studies.c.id == stored.id, phase, of=stored.state, **end)
     _open_tasks(connection, stored, kind, who, now)
-    events.note(connection, stored.id, event, f"{len(who)} {phase} are asked until {time_text(deadline)}.", now=now)
+    text = f"{len(who)} {phase} are asked until {time_text(end['deadline'])}."
+    events.note(connection, stored.id, event, text, now=now.time)
 
 
-def _open_tasks(connection: Connection, stored: StoredStudy, kind: TaskKind, who: Sequence[str], now: float) -> None:
-    new = {"study": stored.id, "kind": kind, "state": TaskState.READY, "cause": "", "attempt": 0, "available": now}
-    new |= {"progress": 0.0, "note": "", "updated": now}
+def _open_tasks(connection: Connection, stored: StoredStudy, kind: TaskKind, who: Sequence[str], now: Moment) -> None:
+    new = {"study": stored.id, "kind": kind, "state": TaskState.READY, "cause": "", "attempt": 0, "available": now.age}
+    new |= {"progress": 0.0, "note": "", "heard": False, "updated": now.time}
     rows = [{"id": task_id(stored.digest, kind, party), "party": party} | new for party in who]
     connection.execute(insert(tasks), rows)
     # A party that was revoked after the start will never ask for its task.
@@ -209,33 +215,33 @@ def _why(task: StoredTask, party: Party | None) -> str:
 
 
 # -- when time passes -------------------------------------------------------------------------------------------------
-def due(connection: Connection, now: float) -> list[str]:
+def due(connection: Connection, now: Moment) -> list[str]:
     """The studies for which a lease or a deadline has passed."""
-    expired = select(tasks.c.study).where(tasks.c.state == TaskState.LEASED, tasks.c.lease_until <= now)
+    expired = select(tasks.c.study).where(tasks.c.state == TaskState.LEASED, tasks.c.lease_until <= now.age)
     query = select(studies.c.id).where(studies.c.state.in_(RUNNING))
-    query = query.where(or_(studies.c.deadline <= now, studies.c.id.in_(expired)))
+    query = query.where(or_(studies.c.due <= now.age, studies.c.id.in_(expired)))
     return list(connection.execute(query.order_by(studies.c.id)).scalars())
 
 
-def pass_time(connection: Connection, own: Identity, study: str, settings: CoordinatorSettings, now: float) -> None:
+def pass_time(connection: Connection, own: Identity, study: str, settings: CoordinatorSettings, now: Moment) -> None:
     """End the leases of a study that have expired, and let it go on. Any process may do it; one of them does."""
     find_study(connection, study, lock=True)
     for task in tasks_of(connection, study):
-        if task.state is TaskState.LEASED and task.lease_until is not None and task.lease_until <= now:
+        if task.state is TaskState.LEASED and task.lease_until is not None and task.lease_until <= now.age:
             _expire(connection, task, settings, now)
     advance(connection, own, study, now)
 
 
-def _expire(connection: Connection, task: StoredTask, settings: CoordinatorSettings, now: float) -> None:
+def _expire(connection: Connection, task: StoredTask, settings: CoordinatorSettings, now: Moment) -> None:
     """Give a task again after a pause that doubles, or give it up."""
     # Only if the lease is still the one that was seen: a heartbeat holds the same lock, a stop does not.
     same = (tasks.c.id == task.id) & (tasks.c.attempt == task.attempt)
     if task.attempt >= settings.attempts:
         kind, text = EventKind.TASK_FAILED, f"{task.attempt} leases ended without a result."
-        ended = move_tasks(connection, same, TaskState.FAILED, of=TaskState.LEASED, now=now, cause=text)
+        ended = move_tasks(connection, same, TaskState.FAILED, of=TaskState.LEASED, now=now.time, cause=text)
     else:
         kind, text = EventKind.LEASE_EXPIRED, f"Attempt {task.attempt} ended without a result."
-        again = now + min(LONGEST_PAUSE, settings.backoff_seconds * 2.0 ** min(task.attempt - 1, 20))
-        ended = move_tasks(connection, same, TaskState.READY, of=TaskState.LEASED, now=now, available=again)
+        again = now.age + min(LONGEST_PAUSE, settings.backoff_seconds * 2.0 ** min(task.attempt - 1, 20))
+        ended = move_tasks(connection, same, TaskState.READY, of=TaskState.LEASED, now=now.time, available=again)
     if ended:
-        events.note(connection, task.study, kind, text, party=task.party, now=now)
+        events.note(connection, task.study, kind, text, party=task.party, now=now.time)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -25,9 +24,11 @@ from crossward_coordinator.access import (
     Reader,
     Reading,
     StudyId,
+    Times,
     Writing,
     engine_of,
     form,
+    machine_of,
     sent,
     settings_of,
 )
@@ -85,9 +86,11 @@ def check(_: Person, study: Annotated[Study, sent(_read)]) -> CheckedView:
     openapi_extra=sends_text("application/yaml"),
     responses={200: {"model": StudySummary, "description": "It was here already."}},
 )
-def create(lead: Lead, study: Annotated[Study, sent(_read)], response: Response, connection: Writing) -> StudySummary:
+def create(
+    lead: Lead, study: Annotated[Study, sent(_read)], response: Response, times: Times, connection: Writing
+) -> StudySummary:
     """Check and store a study. The same study again is the same; another under its id is refused."""
-    if not service.create(connection, study, lead.name, time.time()):
+    if not service.create(connection, study, lead.name, times.now().time):
         response.status_code = 200
     return StudySummary.of(find_study(connection, study.id))
 
@@ -131,9 +134,9 @@ def put_public_set(
 
 
 @router.post("/{study}/start")
-def start(study: StudyId, _: Lead, connection: Writing) -> StudyView:
+def start(study: StudyId, _: Lead, times: Times, connection: Writing) -> StudyView:
     """Open the first tasks, if everybody the study names can take part."""
-    service.start(connection, study, time.time())
+    service.start(connection, study, times.now())
     return StudyView.of_overview(service.overview(connection, study))
 
 
@@ -143,10 +146,11 @@ def cancel(
     _: Lead,
     body: Annotated[CancelBody, sent(form(CancelBody, empty=b"{}"))],
     own: Own,
+    times: Times,
     connection: Writing,
 ) -> StudyView:
     """End the study. Charges stand; results that come later are refused."""
-    service.cancel(connection, own, study, body.reason, time.time())
+    service.cancel(connection, own, study, body.reason, times.now())
     return StudyView.of_overview(service.overview(connection, study))
 
 
@@ -162,7 +166,8 @@ async def watch(
 
 
 async def _stream(request: Request, study: str, last: int) -> AsyncIterator[str]:
-    pause, silent = settings_of(request).poll_seconds, time.monotonic()
+    pause, elapsed = settings_of(request).poll_seconds, machine_of(request).elapsed
+    silent = elapsed()
     while not request.app.state.stopping.is_set():
         state, new = await to_thread.run_sync(_look, request, study, last)
         for event in new:
@@ -171,10 +176,10 @@ async def _stream(request: Request, study: str, last: int) -> AsyncIterator[str]
         if state in STUDY_STATES.ends and len(new) < EVENTS_AT_ONCE:
             return
         if new:
-            silent = time.monotonic()
+            silent = elapsed()
             continue
-        if time.monotonic() - silent > SILENCE_SECONDS:
-            silent = time.monotonic()
+        if elapsed() - silent > SILENCE_SECONDS:
+            silent = elapsed()
             yield ": alive\n\n"
         await anyio.sleep(pause)
 

@@ -18,6 +18,7 @@ from crossward_coordinator.studies import events, public_sets
 from crossward_coordinator.studies.advance import begin, end
 from crossward_coordinator.studies.tables import RUNNING, STUDY_STATES, EventKind, StoredStudy, find_study, studies
 from crossward_coordinator.tasks.tables import StoredTask, tasks_of
+from crossward_coordinator.times import Moment
 from crossward_service.db.engine import new_row
 from crossward_service.ops.crash import crash_point
 
@@ -66,7 +67,7 @@ def create(connection: Connection, study: Study, lead: str, now: float) -> bool:
     return True
 
 
-def start(connection: Connection, study_id: str, now: float) -> None:
+def start(connection: Connection, study_id: str, now: Moment) -> None:
     """Open the first tasks, if everybody the study names can take part. Started again, nothing happens."""
     stored = find_study(connection, study_id, lock=True)
     if stored.state in RUNNING:
@@ -80,12 +81,12 @@ def start(connection: Connection, study_id: str, now: float) -> None:
         )
     if (name := study.method.public_set_name) is not None and public_sets.digest(connection, study_id) is None:
         raise Conflict(f"The public set {name!r} is not here.", "PUT it to /v1/studies/{id}/public-set first.")
-    events.note(connection, study_id, EventKind.STUDY_STARTED, "", now=now)
+    events.note(connection, study_id, EventKind.STUDY_STARTED, "", now=now.time)
     begin(connection, stored, now)
     crash_point("study-started")  # tasks are written, not committed
 
 
-def cancel(connection: Connection, own: Identity, study_id: str, reason: str, now: float) -> None:
+def cancel(connection: Connection, own: Identity, study_id: str, reason: str, now: Moment) -> None:
     """End a study at the lead's wish. Charges stand; results that come later are refused."""
     stored = find_study(connection, study_id, lock=True)
     if stored.state is StudyState.CANCELLED:

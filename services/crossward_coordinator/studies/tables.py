@@ -12,6 +12,7 @@ from crossward.errors import NotFound
 from crossward.protocol.states import StudyState
 from crossward.study import Study
 from crossward_coordinator.database import metadata
+from crossward_coordinator.times import Moment
 from crossward_service.db.lifecycle import Lifecycle, enum_column
 
 STUDY_STATES = Lifecycle(
@@ -70,6 +71,7 @@ studies = Table(
     Column("created", Float, nullable=False),
     Column("started", Float),
     Column("deadline", Float),
+    Column("due", Float),
     Column("ended", Float),
     Column("events", Integer, nullable=False),
 )
@@ -98,7 +100,9 @@ events = Table(
 
 @dataclass(frozen=True, slots=True)
 class StoredStudy:
-    """A study as it is stored: its file in canonical form, and how far it is. `events`: how many it has."""
+    """A study as it is stored: its file in canonical form, and how far it is. `events`: how many it has.
+
+    `due` is the coordinator's age at which its phase ends; `deadline` is when that will be, for people."""
 
     id: str
     digest: str
@@ -109,6 +113,7 @@ class StoredStudy:
     created: float
     started: float | None
     deadline: float | None
+    due: float | None
     ended: float | None
     events: int
 
@@ -117,9 +122,9 @@ class StoredStudy:
         """The checked study file."""
         return _read(self.document)
 
-    def is_due(self, now: float) -> bool:
+    def is_due(self, now: Moment) -> bool:
         """Whether the deadline of its phase has passed."""
-        return self.deadline is not None and self.deadline <= now
+        return self.due is not None and self.due <= now.age
 
 
 def find_study(connection: Connection, study: str, *, lock: bool = False) -> StoredStudy:

@@ -7,7 +7,6 @@ for it; killed in between, its lease expires and it runs again. `run_one` opens 
 from __future__ import annotations
 
 import logging
-import time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +30,20 @@ from crossward_coordinator.studies.tables import EventKind
 from crossward_coordinator.tasks.results import finish
 from crossward_coordinator.tasks.service import is_waiting, lease
 from crossward_coordinator.tasks.tables import OPEN, lock_task, move_tasks, tasks
+from crossward_coordinator.times import Moment, Timekeeper
 from crossward_service.db.engine import read, write
 from crossward_service.ops.crash import crash_point
 
 log = logging.getLogger("crossward.aggregate")
 
 
-def run_one(engine: Engine, own: Identity, *, lasts: float) -> bool:
+def run_one(engine: Engine, own: Identity, times: Timekeeper, *, lasts: float) -> bool:
     """Do one aggregation that waits; False if there is none."""
     with read(engine) as connection:
-        if not is_waiting(connection, COORDINATOR, time.time()):
+        if not is_waiting(connection, COORDINATOR, times.now()):
             return False
     with write(engine) as connection:
-        task = lease(connection, COORDINATOR, now=time.time(), lasts=lasts)
+        task = lease(connection, COORDINATOR, now=times.now(), lasts=lasts)
     if task is None:
         return False
     try:
@@ -56,11 +56,11 @@ def run_one(engine: Engine, own: Identity, *, lasts: float) -> bool:
     except CrosswardError as error:
         log.warning("aggregation failed: %s", error)
         with write(engine) as connection:
-            _fail(connection, own, task.id, str(error))
+            _fail(connection, own, task.id, str(error), times.now())
     else:
         crash_point("aggregate-computed")  # the aggregate exists in memory only
         with write(engine) as connection:
-            _finish(connection, own, task.id, release)
+            _finish(connection, own, task.id, release, times.now())
     return True
 
 
@@ -73,19 +73,17 @@ def compute(own: Identity, task: TaskMessage, study: Study, X: NDArray[np.floati
     return SignedRelease.sign(message, own.key)
 
 
-def _finish(connection: Connection, own: Identity, task_id: str, release: SignedRelease) -> None:
-    now = time.time()
+def _finish(connection: Connection, own: Identity, task_id: str, release: SignedRelease, now: Moment) -> None:
     task, stored = lock_task(connection, COORDINATOR, task_id)
     if task.is_open:
-        accepted = receipt(own, COORDINATOR, release.content().version, task_id, release.digest, START, now)
+        accepted = receipt(own, COORDINATOR, release.content().version, task_id, release.digest, START, now.time)
         finish(connection, task, release, accepted, now)
         advance(connection, own, stored.id, now)
 
 
-def _fail(connection: Connection, own: Identity, task_id: str, cause: str) -> None:
-    now = time.time()
+def _fail(connection: Connection, own: Identity, task_id: str, cause: str, now: Moment) -> None:
     task, stored = lock_task(connection, COORDINATOR, task_id)
     if task.is_open:
-        move_tasks(connection, tasks.c.id == task_id, TaskState.FAILED, of=OPEN, now=now, cause=cause)
-        events.note(connection, stored.id, EventKind.TASK_FAILED, cause, party=COORDINATOR, now=now)
+        move_tasks(connection, tasks.c.id == task_id, TaskState.FAILED, of=OPEN, now=now.time, cause=cause)
+        events.note(connection, stored.id, EventKind.TASK_FAILED, cause, party=COORDINATOR, now=now.time)
         advance(connection, own, stored.id, now)

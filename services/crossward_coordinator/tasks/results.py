@@ -31,6 +31,7 @@ from crossward_coordinator.studies import events
 from crossward_coordinator.studies.advance import advance, is_late
 from crossward_coordinator.studies.tables import EventKind
 from crossward_coordinator.tasks.tables import OPEN, StoredTask, lock_task, move_tasks, tasks, tasks_of
+from crossward_coordinator.times import Moment
 from crossward_service.ops.crash import crash_point
 
 
@@ -51,7 +52,7 @@ class OpenedResult:
 
 
 def take(
-    connection: Connection, own: Identity, party: str, task_id: str, opened: OpenedResult, now: float
+    connection: Connection, own: Identity, party: str, task_id: str, opened: OpenedResult, now: Moment
 ) -> SignedReceipt | Stopped:
     """Store a party's result and move its study on, or refuse it and change nothing (or stop the party)."""
     message = opened.message
@@ -70,12 +71,12 @@ def take(
     crash_point("before-store")  # it was verified, nothing is written
     head = ledger.extend(connection, who, opened.lines, now)
     if isinstance(head, Stopped):
-        events.note(connection, study.id, EventKind.PARTY_STOPPED, head.error.cause, party=party, now=now)
+        events.note(connection, study.id, EventKind.PARTY_STOPPED, head.error.cause, party=party, now=now.time)
         return head
     if content is not None:
         _check_paid(connection, study, task, content)
     digest = None if content is None else content.digest
-    receipt = ledger.receipt(own, party, who.version, task_id, digest, head, now)
+    receipt = ledger.receipt(own, party, who.version, task_id, digest, head, now.time)
     finish(connection, task, message.release, receipt, now, late=late)
     advance(connection, own, study.id, now)
     crash_point("after-store")  # all is written, not committed
@@ -87,21 +88,21 @@ def finish(
     task: StoredTask,
     release: SignedRelease | None,
     receipt: SignedReceipt,
-    now: float,
+    now: Moment,
     *,
     late: bool = False,
 ) -> None:
     """Keep a release and its receipt, and finish the task."""
-    releases.keep(connection, task, release, receipt, now)
+    releases.keep(connection, task, release, receipt, now.time)
     this = tasks.c.id == task.id
     if late:
         cause, before = "The quorum had been reached: nobody learns from it.", (*OPEN, TaskState.CANCELLED)
-        move_tasks(connection, this, TaskState.LATE, of=before, now=now, cause=cause, progress=1.0)
+        move_tasks(connection, this, TaskState.LATE, of=before, now=now.time, cause=cause, progress=1.0)
     else:
-        move_tasks(connection, this, TaskState.DONE, of=OPEN, now=now, cause="", progress=1.0)
+        move_tasks(connection, this, TaskState.DONE, of=OPEN, now=now.time, cause="", progress=1.0)
     kind = EventKind.TASK_LATE if late else EventKind.TASK_DONE
     text = f"Released {release.digest}." if release else "Nothing leaves the site."
-    events.note(connection, task.study, kind, text, party=task.party, now=now)
+    events.note(connection, task.study, kind, text, party=task.party, now=now.time)
 
 
 def _again(stored: StoredResult, message: ResultMessage) -> SignedReceipt:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import anyio
@@ -17,11 +16,14 @@ from crossward_coordinator.access import (
     Own,
     Protocol,
     Settings,
+    Times,
     Writing,
     engine_of,
+    machine_of,
     refuse,
     sent,
     settings_of,
+    times_of,
 )
 from crossward_coordinator.ledger.service import Stopped
 from crossward_coordinator.openapi import answers, sends
@@ -49,15 +51,19 @@ async def next_task(
     protocol: Annotated[Protocol, Query()],
     wait: Annotated[float, Query(ge=0, le=300)] = 0.0,
 ) -> Response:
-    """Lease a task, waiting for one as long as `wait` seconds (30 at most). `protocol`: the party's newest version."""
-    end = time.monotonic() + min(wait, settings.longest_wait)
+    """Lease a task, waiting for one as long as `wait` seconds (30 at most). `protocol`: the party's newest version.
+
+    The same task comes again until its first heartbeat: the answer may have been lost.
+    """
+    elapsed = machine_of(request).elapsed
+    end = elapsed() + min(wait, settings.longest_wait)
     await to_thread.run_sync(_hear, request, party, protocol, limiter=request.app.state.polling)
     while True:
         task = await to_thread.run_sync(_take, request, party, limiter=request.app.state.polling)
         if task is not None:
             crash_point("lease-granted")  # committed, not answered
             return Response(task.canonical(), media_type="application/json")
-        over = time.monotonic() >= end or request.app.state.stopping.is_set()
+        over = elapsed() >= end or request.app.state.stopping.is_set()
         if over or await request.is_disconnected():
             return Response(status_code=204)
         await anyio.sleep(settings.poll_seconds)
@@ -76,10 +82,10 @@ def _hear(request: Request, party: str, protocol: int) -> None:
 def _take(request: Request, party: str) -> TaskMessage | None:
     """Look first, which takes no lock: most polls find nothing."""
     with read(engine_of(request)) as connection:
-        if not service.is_waiting(connection, party, time.time()):
+        if not service.is_waiting(connection, party, times_of(request).now()):
             return None
     with write(engine_of(request)) as connection:
-        return service.take(connection, party, now=time.time(), lasts=settings_of(request).lease_seconds)
+        return service.take(connection, party, now=times_of(request).now(), lasts=settings_of(request).lease_seconds)
 
 
 @router.post("/{task}/heartbeat", openapi_extra=sends(HeartbeatMessage))
@@ -88,10 +94,11 @@ def heartbeat(
     party: FromParty,
     message: Annotated[HeartbeatMessage, sent(HeartbeatMessage.from_json)],
     settings: Settings,
+    times: Times,
     connection: Writing,
 ) -> PulseView:
     """Extend a lease and hear whether the task was cancelled."""
-    pulse = service.heartbeat(connection, party, task, message, now=time.time(), lasts=settings.lease_seconds)
+    pulse = service.heartbeat(connection, party, task, message, now=times.now(), lasts=settings.lease_seconds)
     return PulseView.of(task, pulse)
 
 
@@ -101,10 +108,11 @@ def decline(
     party: FromParty,
     message: Annotated[DeclineMessage, sent(DeclineMessage.from_json)],
     own: Own,
+    times: Times,
     connection: Writing,
 ) -> None:
     """Refuse a task, with a reason; its study goes on without this party."""
-    service.decline(connection, own, party, task, message, time.time())
+    service.decline(connection, own, party, task, message, times.now())
 
 
 @router.post(
@@ -119,10 +127,11 @@ def result(
     party: FromParty,
     opened: Annotated[OpenedResult, sent(OpenedResult.from_json)],
     own: Own,
+    times: Times,
     connection: Writing,
 ) -> Response:
     """Publish a release with the ledger lines not yet confirmed."""
-    outcome = results.take(connection, own, party, task, opened, time.time())
+    outcome = results.take(connection, own, party, task, opened, times.now())
     if isinstance(outcome, Stopped):
         return refuse(request, outcome)
     return Response(outcome.canonical(), media_type="application/json")

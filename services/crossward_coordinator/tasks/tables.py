@@ -6,13 +6,27 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Float, ForeignKey, Index, Integer, String, Table, Text, select
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    select,
+)
 
 from crossward.errors import NotFound
-from crossward.protocol.constants import TaskKind
+from crossward.protocol.constants import COORDINATOR, TaskKind
 from crossward.protocol.states import TaskState
 from crossward_coordinator.database import metadata
 from crossward_coordinator.studies.tables import StoredStudy, find_study
+from crossward_coordinator.times import Moment
 from crossward_service.db.lifecycle import Lifecycle, enum_column
 
 OPEN = (TaskState.READY, TaskState.LEASED)
@@ -41,6 +55,7 @@ tasks = Table(
     TASK_STATES.column(),
     Column("cause", Text, nullable=False),
     Column("attempt", Integer, nullable=False),
+    Column("heard", Boolean, nullable=False),
     Column("available", Float, nullable=False),
     Column("lease_until", Float),
     Column("progress", Float, nullable=False),
@@ -56,7 +71,10 @@ _PHASES = list(TaskKind)  # in the order in which a study needs them
 
 @dataclass(frozen=True, slots=True)
 class StoredTask:
-    """One party's work in a study. `available`: from when it may be taken; `attempt`: how often it was."""
+    """One party's work in a study. `attempt`: how often it was taken; `heard`: its party has said that it has it.
+
+    `available`, from when it may be taken, and `lease_until` are ages of the coordinator.
+    """
 
     id: str
     study: str
@@ -65,11 +83,20 @@ class StoredTask:
     state: TaskState
     cause: str
     attempt: int
+    heard: bool
     available: float
     lease_until: float | None
     progress: float
     note: str
     updated: float
+
+    def is_lost(self, now: Moment) -> bool:
+        """Whether its party was given it and has not said to have it: the answer may have been lost.
+
+        The coordinator gives its own tasks to itself: no answer is lost on that way.
+        """
+        given = self.state is TaskState.LEASED and self.party != COORDINATOR and not self.heard
+        return given and self.lease_until is not None and self.lease_until > now.age
 
     @property
     def is_open(self) -> bool:

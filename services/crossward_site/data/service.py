@@ -105,7 +105,7 @@ class Vault:
         body = OpenBody(name, CELLS, rule, budget.nano_epsilon, budget.atto_delta)
         persons, report = self._survey(name, place, mapping, records_per_person, study)
         nobody = Seats.empty()
-        everyone = nobody.next_version(persons.records_of)
+        everyone = nobody.next_version(persons.records_of, self._site.machine.noise)
         with write(self._site.engine) as connection:
             if connection.execute(select(datasets.c.name).where(datasets.c.name == name)).first() is not None:
                 raise AlreadyOpen(f"There is a dataset {name}.", "Register a new version, or choose another name.")
@@ -143,7 +143,9 @@ class Vault:
             before = Seats.load(connection, name)
             check_known(before, persons, name, place.where)
             check_others(connection, name, persons)
-            before.next_version(persons.records_of).save(connection, name, before, persons.humans)
+            before.next_version(persons.records_of, self._site.machine.noise).save(
+                connection, name, before, persons.humans
+            )
             connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
             self._write_version(connection, name, version, place, mapping, report)
             return load_dataset(connection, name)

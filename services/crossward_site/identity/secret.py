@@ -9,25 +9,25 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import secrets
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
 from crossward.errors import UnsafeKeyFile
 from crossward_service.db.engine import write
+from crossward_service.ops.machine import Machine
 from crossward_site import facts
 
 FILE = "site.secret"
 
 
-def site_secret(engine: Engine, home: Path) -> bytes:
+def site_secret(engine: Engine, home: Path, machine: Machine) -> bytes:
     """The secret of this site, made the first time."""
     path = home / FILE
     with write(engine) as connection:
         if facts.SECRET_FINGERPRINT.get(connection) is None:
             if not path.exists():
-                _make(path)
+                _make(path, machine)
             facts.SECRET_FINGERPRINT.put(connection, _fingerprint(_load(path)))
         return known_secret(connection, home)
 
@@ -53,10 +53,10 @@ def _fingerprint(secret: bytes) -> str:
     return hashlib.sha256(b"crossward site secret" + secret).hexdigest()
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, machine: Machine) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        file.write(secrets.token_hex(32))
+        file.write(machine.secret(32).hex())
         file.flush()
         os.fsync(file.fileno())
 

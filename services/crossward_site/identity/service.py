@@ -7,19 +7,21 @@ the coordinator's public key is stored at joining and every receipt is verified 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from sqlalchemy import Connection
 
-from crossward.client.http import HttpClient
+from crossward.client.http import HttpClient, Retry
 from crossward.errors import InvalidSetting, KeyRevoked, NotReady, RemoteProblem, UnknownParty
 from crossward.protocol import keys, versions
 from crossward.protocol.constants import Role
 from crossward_service.db.engine import read, write
 from crossward_service.http.signing import Signer
+from crossward_service.ops.machine import Machine
 from crossward_site import facts
 from crossward_site.site import Site
 
@@ -32,6 +34,15 @@ class Link:
 
     ca: Path | None = None
     insecure: bool = False
+
+    def client(
+        self, url: str, machine: Machine, auth: httpx.Auth | None = None, retry: Retry | None = None
+    ) -> HttpClient:
+        """A connection from this machine."""
+        patience = replace(retry or Retry(), sleep=machine.sleep, uniform=machine.uniform, clock=machine.now)
+        return HttpClient(
+            url, auth=auth, ca=self.ca, insecure=self.insecure, retry=patience, transport=machine.transport
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +60,9 @@ class Identity:
         """The name of the site's key."""
         return keys.key_id(self.key)
 
-    @property
-    def signer(self) -> Signer:
-        """Signs requests as this party."""
-        return Signer(self.party, self.key_id, self.key)
+    def signer(self, machine: Machine) -> Signer:
+        """Signs requests as this party, by the machine's clock."""
+        return Signer(self.party, self.key_id, self.key, clock=machine.now, word=machine.word)
 
     @property
     def verifier(self) -> Ed25519PublicKey:
@@ -115,10 +125,10 @@ def join(site: Site, coordinator_url: str, code: str, roles: Collection[Role], l
             )
         name = KEY if known is None else facts.NEXT_KEY.get(connection) or _prepare(site, connection)
     if not (site.home / name).exists():
-        keys.save(keys.generate(), site.home / name)
+        keys.save(keys.generate(site.machine.secret), site.home / name)
     key = keys.load(site.home / name)
     asked = {"code": code, "public_key": keys.public_text(key), "protocol": versions.newest()}
-    with HttpClient(url, ca=link.ca, insecure=link.insecure) as http:
+    with link.client(url, site.machine) as http:
         enrolment = Enrolment.of(http.post("/v1/parties", asked).json())
     if enrolment.role not in roles:
         raise InvalidSetting(
@@ -150,11 +160,11 @@ def rotate(site: Site, link: Link | None = None) -> Identity:
     with write(site.engine) as connection:
         name = facts.NEXT_KEY.get(connection) or _prepare(site, connection)
     key = keys.load(site.home / name)
-    with HttpClient(identity.coordinator_url, auth=identity.signer, ca=link.ca, insecure=link.insecure) as http:
+    with link.client(identity.coordinator_url, site.machine, identity.signer(site.machine)) as http:
         try:
             http.post(f"/v1/parties/{identity.party}/keys", {"public_key": keys.public_text(key)})
         except (KeyRevoked, UnknownParty):
-            _check_counts(identity, key, link)
+            _check_counts(site, identity, key, link)
     with write(site.engine) as connection:
         record = facts.IDENTITY.get(connection)
         if record is not None:
@@ -164,15 +174,15 @@ def rotate(site: Site, link: Link | None = None) -> Identity:
 
 
 def _prepare(site: Site, connection: Connection) -> str:
-    key = keys.generate()
+    key = keys.generate(site.machine.secret)
     name = f"party-{keys.key_id(key)}.key"
     keys.save(key, site.home / name)
     facts.NEXT_KEY.put(connection, name)
     return name
 
 
-def _check_counts(identity: Identity, key: Ed25519PrivateKey, link: Link) -> None:
+def _check_counts(site: Site, identity: Identity, key: Ed25519PrivateKey, link: Link) -> None:
     """The old key is refused: an earlier call got through if the new one is known."""
-    signer = Signer(identity.party, keys.key_id(key), key)
-    with HttpClient(identity.coordinator_url, auth=signer, ca=link.ca, insecure=link.insecure) as http:
+    renewed = replace(identity, key=key)
+    with link.client(identity.coordinator_url, site.machine, renewed.signer(site.machine)) as http:
         http.get(f"/v1/ledger/{identity.party}")

@@ -18,7 +18,6 @@ from crossward.errors import BudgetExceeded, InvalidSetting
 from crossward.methods.base import HOLDOUT
 from crossward.privacy.auc import auc_release, private_auc
 from crossward.privacy.budget import check_epsilon, nano_epsilon
-from crossward.privacy.noise import SYSTEM
 from crossward.privacy.release import Release
 from crossward.protocol.canonical import canonical, sha256
 from crossward.protocol.constants import PAID_AUC, Role
@@ -51,7 +50,7 @@ def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: floa
     _reserve(site, served, dataset, task, release, epsilon)
     sync(site, coordinator)
     rows = holdout(site, served)
-    paid = private_auc(np.asarray(served.model.scores(rows.X)), rows.y, epsilon, randomness=SYSTEM)
+    paid = private_auc(np.asarray(served.model.scores(rows.X)), rows.y, epsilon, randomness=site.machine.noise)
     if paid.release != release:
         raise InvalidSetting("The release is not the one that was charged.", "Do not publish it.")
     document = PaidAuc(

@@ -18,7 +18,6 @@ from crossward.protocol.messages import ModelMessage, Receipt
 from crossward.protocol.tasks import ResultMessage
 from crossward.study.work import TrainedModel
 from crossward_service.db.engine import read, write
-from crossward_service.ops.crash import crash_point
 from crossward_site.coordinator import Coordinator
 from crossward_site.identity.service import Identity
 from crossward_site.ledger.service import confirm, unconfirmed
@@ -86,7 +85,7 @@ def publish(site: Site, coordinator: Coordinator, task: Task) -> Receipt:
     except (LedgerRefused, ChainBroken) as error:
         site.stop(error.cause)
         raise
-    crash_point("after-publish")
+    site.machine.reach("after-publish")
     receipt = signed.verify(coordinator.identity.verifier)
     if (receipt.party, receipt.task, receipt.release) != (coordinator.identity.party, task.id, digest):
         raise Forged("The receipt is for another release.", "The coordinator must send the receipt of this task.")

@@ -2,33 +2,37 @@
 
 Each step is durable before the next, so a runner that is killed, or another that takes its place, goes on from the
 database. Three threads: one waits for tasks, one works, one tells the coordinator that the site lives. Training runs
-beside the event loop, so the site's own API answers meanwhile.
+beside the event loop, so the site's own API answers meanwhile. All waiting is by the machine's elapsed time.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from crossward.client.http import Retry
 from crossward.errors import (
     AccessRefused,
     Conflict,
     CrosswardError,
+    KeyRevoked,
     NotFound,
     NotReady,
     RemoteProblem,
     StorageFailed,
     Unreachable,
 )
+from crossward.protocol.ledger.lines import LineKind
 from crossward_service.db.engine import read, write
-from crossward_service.ops.crash import crash_point
+from crossward_service.ops.machine import Flag, Worker
+from crossward_site import facts
 from crossward_site.coordinator import Coordinator
-from crossward_site.identity.service import Identity, Link
+from crossward_site.identity.service import Identity, Link, rotate
 from crossward_site.ledger.service import confirmed, sync
 from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
@@ -47,42 +51,53 @@ DOUBLINGS = 6
 """After so many failures the pause before the next try doubles no more."""
 
 
+PROCESSES_BEFORE_HELD = 3
+"""How many processes may end while they work on a task before the steward is asked: it may be what kills them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to wait, in seconds: for a task, between looks at the database, before a claim runs out."""
+    """How long to wait, in seconds: for a task, between looks at the database and signs of life, after a failure;
+    and between looks at the mirror."""
 
     poll: float = 20.0
     tick: float = 0.5
-    claim: float = 15.0
+    pulse: float = 5.0
     retry: float = 5.0
+    compare: float = 600.0
 
 
 class Runner:
     """The worker of a site: the one process that serves a data directory has one.
 
-    Only tests run several on one database. A claim keeps them off one task, and all pay from the one budget.
+    Only tests run several on one database. Each step moves a task on from the state it was read in, or does nothing, so
+    they may do work twice, and never its effects; and all pay from the one budget.
     """
 
     def __init__(self, site: Site, link: Link | None = None, pace: Pace | None = None) -> None:
         self.site = site
-        self.worker = f"{os.getpid()}-{secrets.token_hex(4)}"
+        machine = site.machine
+        self.process = f"{os.getpid()}-{machine.word(6)}"
         self._link, self._pace = link or Link(), pace or Pace()
-        self._stopping, self._wake = threading.Event(), threading.Event()
-        self._threads: list[threading.Thread] = []
-        self._lock, self._pause = threading.Lock(), threading.Condition()
-        self._unready, self._compared = False, False
+        self._stopping = machine.flag()
+        self._loops = {"take": self._take_all, "work": self._work_all, "pulse": self._pulse_all}
+        self._wake = {name: machine.flag() for name in self._loops}
+        self._workers: list[Worker] = []
+        self._lock = threading.Lock()
+        self._unready = False
+        self._compare_at = 0.0  # when, by the machine's elapsed time, the mirror is looked at again
         self._coordinators: list[Coordinator] = []  # one per key; another thread may still use an old one
+        self._later: dict[str, float] = {}  # tasks that were put off, until when by the machine's elapsed time
         self.trouble = ""
         """Why the last call or step failed, for the steward; empty if it did not."""
 
     # -- life -----------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Begin to work, in threads of its own."""
-        loops = {"take": self._take_all, "work": self._work_all, "pulse": self._pulse_all}
-        for name, loop in loops.items():
-            thread = threading.Thread(target=self._forever, args=(loop,), name=f"site-{name}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        for name, loop in self._loops.items():
+            self._workers.append(
+                self.site.machine.start(partial(self._forever, loop, self._wake[name]), f"site-{name}")
+            )
 
     def stop(self, seconds: float = 10.0) -> None:
         """Finish the step under way, if it ends in time; what is left goes on after the next start."""
@@ -91,23 +106,25 @@ class Runner:
         with self._lock:
             for coordinator in self._coordinators:
                 coordinator.close()
-        for thread in self._threads:
-            thread.join(seconds / len(self._threads))
+        for worker in self._workers:
+            worker.join(seconds / len(self._workers))
+        with suppress(StorageFailed), write(self.site.engine) as connection:
+            tasks.rest_all(connection, self.process)
 
     def wake(self) -> None:
         """Look at the tasks now: the steward has decided."""
-        self._wake.set()
+        self._wake["work"].set()
 
     def renew(self) -> None:
         """Try again now, and forget what was in the way: the site has joined, or its ledger agrees again."""
         self.trouble = ""
+        self._later.clear()
         self._go_on()
 
     def _go_on(self) -> None:
         """Let no thread wait any longer before its next look."""
-        self._wake.set()
-        with self._pause:
-            self._pause.notify_all()
+        for flag in self._wake.values():
+            flag.set()
 
     def coordinator(self) -> Coordinator:
         """The coordinator, once the site has joined; called anew when the site's key has changed."""
@@ -116,10 +133,11 @@ class Runner:
             if self._stopping.is_set():  # nobody would close connections that are made now
                 raise NotReady("This site's worker is stopping.", "Ask again once the site runs.")
             if not self._coordinators or self._coordinators[-1].identity.key_id != identity.key_id:
-                self._coordinators.append(Coordinator(identity, self._link, Retry(attempts=2, longest=2.0)))
+                retry = Retry(attempts=2, longest=2.0)
+                self._coordinators.append(Coordinator(identity, self.site.machine, self._link, retry))
             return self._coordinators[-1]
 
-    def _forever(self, loop: Callable[[], float]) -> None:
+    def _forever(self, loop: Callable[[], float], woken: Flag) -> None:
         while not self._stopping.is_set():
             try:
                 pause = loop()
@@ -132,9 +150,9 @@ class Runner:
                 log.exception("unexpected error in the site's worker")
                 self.trouble = "An unexpected error; the log has it."
                 pause = self._pace.retry
-            with self._pause:
-                if pause and not self._stopping.is_set():
-                    self._pause.wait(pause)
+            if pause and not self._stopping.is_set():
+                woken.wait(pause)
+                woken.clear()
 
     def _report(self, error: CrosswardError) -> None:
         if str(error) != self.trouble:
@@ -144,22 +162,39 @@ class Runner:
     # -- taking ---------------------------------------------------------------------------------------------------
     def _take_all(self) -> float:
         self.take(self._pace.poll)
-        self._wake.set()
+        self.wake()
         return 0.0
 
     def take(self, wait: float = 0.0) -> bool:
-        """Take one task, if there is one; but before the first, see that the mirror has not more than this ledger."""
+        """Take one task, if there is one; but before the first, and now and then, see that the mirror is this ledger.
+
+        Until the coordinator has heard that the task is stored here, it gives the same one again: an answer that is
+        lost costs nothing. A change of key whose answer was lost is finished here.
+        """
+        try:
+            return self._take(wait)
+        except KeyRevoked:
+            with read(self.site.engine) as connection:
+                changing = facts.NEXT_KEY.get(connection) is not None
+            if not changing:
+                raise
+            rotate(self.site, self._link)  # it was under way, and the coordinator knows the new key already
+            return False
+
+    def _take(self, wait: float) -> bool:
         coordinator = self._ready()
-        if not self._compared:  # nothing else would show an old backup before the next charge
+        elapsed = self.site.machine.elapsed()
+        if elapsed >= self._compare_at:  # nothing else would show an old backup, here or there, before the next charge
             sync(self.site, coordinator)
-            self._compared = True
+            self._compare_at = elapsed + self._pace.compare
         message = coordinator.next_task(wait)
         if message is None:
             self.trouble = ""
             return False
         with write(self.site.engine) as connection:
-            tasks.take(self.site, connection, message)
-        crash_point("after-take")
+            task = tasks.take(self.site, connection, message)
+        self.site.machine.reach("after-take")
+        self.beat(task)
         return True
 
     def _ready(self) -> Coordinator:
@@ -177,30 +212,33 @@ class Runner:
 
     # -- working --------------------------------------------------------------------------------------------------
     def _work_all(self) -> float:
-        self._wake.clear()
-        if not self.work():
-            self._wake.wait(self._pace.tick)
-        return 0.0
+        return 0.0 if self.work() else self._pace.tick
 
     def work(self) -> bool:
         """Carry one task as far as it goes now; False if there is none."""
-        now = self.site.clock()
         with read(self.site.engine) as connection:
             self.site.check_running(connection)
-            waiting = tasks.listed(connection, tasks.WORKABLE)
+            task = self._next(tasks.listed(connection, tasks.WORKABLE))
             behind = confirmed(connection) != self.site.ledger.head(connection)
-        task = None
-        if waiting:
-            with write(self.site.engine) as connection:
-                task = tasks.claim(connection, self.worker, now, self._pace.claim)
-        if task is None:
-            if behind:  # a dataset was opened, an AUC paid for, or a charged task is put off
-                sync(self.site, self.coordinator())
-            return False
-        return self._carry(task)
+        if task is not None:
+            return self._carry(task)
+        if behind:  # a dataset was opened, an AUC paid for, or a charged task is put off
+            sync(self.site, self.coordinator())
+        return False
+
+    def _next(self, waiting: Sequence[tasks.Task]) -> tasks.Task | None:
+        """The task whose turn it is: first those never put off, then those that have waited longest.
+
+        One that fails again and again keeps none back.
+        """
+        now = self.site.machine.elapsed()
+        due = [task for task in waiting if self._later.get(task.id, now) <= now]
+        return min(due, key=lambda task: self._later.get(task.id, 0.0), default=None)
 
     def _carry(self, task: tasks.Task) -> bool:
         """Step a task on. Whatever goes wrong with it puts it off; what is wrong with more than it is raised too."""
+        if not self._begin(task):
+            return True
         try:
             while task.state in tasks.WORKABLE and not self._stopping.is_set():
                 task = advance(self.site, self.coordinator(), task)
@@ -215,33 +253,44 @@ class Runner:
             self.trouble = _words(error)
             return True
         with write(self.site.engine) as connection:
-            tasks.free(connection, task.id)
+            tasks.rest(connection, task.id)
+        self._later.pop(task.id, None)
         self.trouble = ""
         return True
 
+    def _begin(self, task: tasks.Task) -> bool:
+        """Begin to work on a task, unless process after process has ended over it: then the steward is asked."""
+        with write(self.site.engine) as connection:
+            begun = tasks.begin(connection, task.id, self.process)
+            if begun <= PROCESSES_BEFORE_HELD or task.state not in tasks.UNRELEASED:
+                return True
+            cause = f"{PROCESSES_BEFORE_HELD} processes of this site ended while they worked on it."
+            tasks.hold(connection, task, cause, self.site.clock())
+            return False
+
     def _postpone(self, id: str, error: Exception) -> None:
         """Put a task off, longer each time; one that was not released and keeps failing is held for the steward."""
+        now = self.site.machine.elapsed()
+        self._later[id] = now + self._pace.retry
         with write(self.site.engine) as connection:
-            task, now = tasks.find(connection, id), self.site.clock()
+            task = tasks.find(connection, id)
             failures = task.failures + (not isinstance(error, OUTSIDE))
             if failures >= FAILURES_BEFORE_HELD and task.state in tasks.UNRELEASED:
                 cause = f"It failed {failures} times, last with: {_words(error)}"
-                tasks.hold(connection, task, cause, now)
+                tasks.hold(connection, task, cause, self.site.clock())
+                self._later.pop(id, None)  # once the steward has approved, it goes on at once
                 return
-            pause = self._pace.retry * 2.0 ** min(max(0, failures - 1), DOUBLINGS)
-            tasks.postpone(connection, id, now + pause, _words(error), failures)
+            self._later[id] = now + self._pace.retry * 2.0 ** min(max(0, failures - 1), DOUBLINGS)
+            tasks.postpone(connection, id, _words(error), failures)
 
     # -- living ---------------------------------------------------------------------------------------------------
     def _pulse_all(self) -> float:
         with read(self.site.engine) as connection:
             open_tasks = tasks.listed(connection, tasks.OPEN)
-        if open_tasks:
-            with write(self.site.engine) as connection:
-                tasks.keep(connection, self.worker, self.site.clock() + self._pace.claim)
-            for task in open_tasks:
-                self._try_beat(task)
-        lease = min((task.lease_seconds for task in open_tasks), default=self._pace.claim)
-        return max(0.05, min(lease, self._pace.claim) / 3)
+        for task in open_tasks:
+            self._try_beat(task)
+        lease = min((task.lease_seconds for task in open_tasks), default=self._pace.pulse)
+        return max(0.05, min(lease / 3, self._pace.pulse))
 
     def _try_beat(self, task: tasks.Task) -> None:
         """Beat for a task; an answer that makes no sense for one keeps no other from being told of."""
@@ -255,34 +304,22 @@ class Runner:
     def beat(self, task: tasks.Task) -> None:
         """Keep the lease of a task, or learn that it is wanted no more."""
         try:
-            wanted = self._is_wanted(task)
+            if not self.coordinator().heartbeat(beat_of(task)):
+                self._end(task, UNWANTED)
         except NotFound as error:
             self._end(task, error.cause)
-            return
         except Conflict:
             return  # its lease ran out, and this site has taken it again meanwhile
-        if not wanted:
-            self._end(task, UNWANTED)
-
-    def _is_wanted(self, task: tasks.Task) -> bool:
-        """Whether the coordinator waits for a task, or would take what was paid for already.
-
-        What was paid is known to it by the mirror: so the mirror has the charge before its answer ends the task.
-        """
-        beat, coordinator = beat_of(task), self.coordinator()
-        if coordinator.heartbeat(beat):
-            return True
-        if task.state is not TaskState.RESERVED:
-            return False
-        sync(self.site, coordinator)
-        return coordinator.heartbeat(beat)
 
     def _end(self, task: tasks.Task, cause: str) -> None:
-        """Give a task up, unless it has moved on since it was asked about: then it is asked about again."""
-        # A release that is on its way is sent all the same: the coordinator decides, and answers.
-        if task.state not in (TaskState.STORED, TaskState.DECLINING):
+        """Give a task up, unless it was paid for, or has moved on since it was asked about.
+
+        What was paid for is finished: its release is sent, the coordinator decides and answers, and it is kept here.
+        """
+        if task.state in tasks.GIVEN_UP:
             with write(self.site.engine) as connection:
-                tasks.move(connection, task, TaskState.CANCELLED, self.site.clock(), cause=cause)
+                if self.site.ledger.find(connection, LineKind.RESERVE, task.id) is None:
+                    tasks.move(connection, task, TaskState.CANCELLED, self.site.clock(), cause=cause)
 
 
 def _words(error: Exception) -> str:

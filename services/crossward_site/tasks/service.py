@@ -27,6 +27,8 @@ WORKABLE = (TaskState.TAKEN, TaskState.APPROVED, TaskState.RESERVED, TaskState.S
 ASKING = (TaskState.WAITING, TaskState.HELD)
 OPEN = (*WORKABLE, *ASKING)
 CHARGED = (TaskState.RESERVED, TaskState.STORED)
+GIVEN_UP = (TaskState.TAKEN, TaskState.APPROVED, *ASKING)
+"""Where a task that nobody wants any more is given up, unless it was charged."""
 UNRELEASED = (TaskState.TAKEN, TaskState.APPROVED, TaskState.RESERVED)
 
 CRASH_POINTS = (
@@ -98,6 +100,7 @@ _COLUMNS = (
 )
 
 _WELL: dict[str, Any] = {"trouble": "", "failures": 0}
+_IDLE: dict[str, Any] = {"begun": 0, "begun_by": None}
 
 
 # -- looking --------------------------------------------------------------------------------------------------------
@@ -111,7 +114,7 @@ def find(connection: Connection, task: str) -> Task:
 
 def listed(connection: Connection, states: Collection[TaskState] | None = None) -> list[Task]:
     """Tasks in the order they came."""
-    query = select(*_COLUMNS).order_by(tasks.c.taken, tasks.c.id)
+    query = select(*_COLUMNS).order_by(tasks.c.number)
     if states is not None:
         query = query.where(tasks.c.state.in_(tuple(states)))
     return [Task(*tuple(row)) for row in connection.execute(query)]
@@ -120,18 +123,18 @@ def listed(connection: Connection, states: Collection[TaskState] | None = None) 
 def ended_while_held(connection: Connection) -> list[Task]:
     """Tasks that were cancelled before the steward had looked at why they were held."""
     query = select(*_COLUMNS).where(tasks.c.state == TaskState.CANCELLED, tasks.c.held.is_not(None))
-    return [Task(*tuple(row)) for row in connection.execute(query.order_by(tasks.c.taken, tasks.c.id))]
+    return [Task(*tuple(row)) for row in connection.execute(query.order_by(tasks.c.number))]
 
 
 def first_hash(connection: Connection, study: str) -> str | None:
     """The hash of the study that the site first had a task of by this id."""
-    query = select(tasks.c.study_hash).where(tasks.c.study == study).order_by(tasks.c.taken, tasks.c.id).limit(1)
+    query = select(tasks.c.study_hash).where(tasks.c.study == study).order_by(tasks.c.number).limit(1)
     return connection.execute(query).scalar_one_or_none()
 
 
 def known_study(site: Site, study: str) -> Study:
     """The study of this id that the site first had a task of."""
-    query = select(*_COLUMNS).where(tasks.c.study == study).order_by(tasks.c.taken, tasks.c.id).limit(1)
+    query = select(*_COLUMNS).where(tasks.c.study == study).order_by(tasks.c.number).limit(1)
     with read(site.engine) as connection:
         row = connection.execute(query).one_or_none()
     if row is None:
@@ -157,7 +160,7 @@ def decline(connection: Connection, task: Task, reason: DeclineReason, words: st
 
 def hold(connection: Connection, task: Task, cause: str, now: float) -> bool:
     """Leave a task to the steward; the coordinator hears no more of it than of one that waits for an approval."""
-    return move(connection, task, TaskState.HELD, now, cause=cause, held=cause, worker=None, busy_until=None)
+    return move(connection, task, TaskState.HELD, now, cause=cause, held=cause, **_IDLE)
 
 
 def forget_held(connection: Connection, task: str) -> None:
@@ -181,7 +184,9 @@ def take(site: Site, connection: Connection, message: TaskMessage) -> Task:
                 state=TaskState.TAKEN,
                 cause="",
                 progress=0.0,
+                number=_next_number(connection),
                 taken=now,
+                **_IDLE,
                 **_WELL,
                 **lease,
             )
@@ -195,6 +200,11 @@ def take(site: Site, connection: Connection, message: TaskMessage) -> Task:
     values: dict[str, Any] = {"message": document, **lease, **({} if state is row.state else _WELL)}
     TASK_STATES.move(connection, tasks, tasks.c.id == message.id, state, of=row.state, **values)
     return find(connection, message.id)
+
+
+def _next_number(connection: Connection) -> int:
+    """Tasks are counted as they come: a clock that was set back must not reorder them."""
+    return (connection.execute(select(func.max(tasks.c.number))).scalar_one() or 0) + 1
 
 
 def _resumed(site: Site, connection: Connection, task: str, state: TaskState) -> TaskState:
@@ -211,34 +221,27 @@ def _resumed(site: Site, connection: Connection, task: str, state: TaskState) ->
             return state
 
 
-# -- workers --------------------------------------------------------------------------------------------------------
-def claim(connection: Connection, worker: str, now: float, seconds: float) -> Task | None:
-    """The next task that no other worker is busy with, for so many seconds.
-
-    Those never put off come first, then those that have waited longest: one that fails again and again keeps none back.
-    """
-    free = tasks.c.busy_until.is_(None) | (tasks.c.busy_until < now) | (tasks.c.worker == worker)
-    turn = (func.coalesce(tasks.c.busy_until, 0.0), tasks.c.taken, tasks.c.id)
-    query = select(tasks.c.id).where(tasks.c.state.in_(WORKABLE), free).order_by(*turn)
-    task = connection.execute(query.limit(1).with_for_update(skip_locked=True)).scalar_one_or_none()
-    if task is None:
-        return None
-    connection.execute(update(tasks).where(tasks.c.id == task).values(worker=worker, busy_until=now + seconds))
-    return find(connection, task)
+# -- at work ----------------------------------------------------------------------------------------------------------
+def begin(connection: Connection, task: str, process: str) -> int:
+    """Write down that a process begins to work on a task; gives how many have, and came to no end with it."""
+    this = tasks.c.id == task
+    row = connection.execute(select(tasks.c.begun, tasks.c.begun_by).where(this).with_for_update()).one()
+    if row.begun_by == process:
+        return int(row.begun)
+    connection.execute(update(tasks).where(this).values(begun=row.begun + 1, begun_by=process))
+    return int(row.begun) + 1
 
 
-def postpone(connection: Connection, task: str, until: float, trouble: str, failures: int) -> None:
-    """Leave a task alone until later: nobody is busy with it, and nobody should be. `trouble` is never sent."""
-    values = {"worker": None, "busy_until": until, "trouble": trouble, "failures": failures}
-    connection.execute(update(tasks).where(tasks.c.id == task).values(**values))
+def rest(connection: Connection, task: str, **values: Any) -> None:
+    """A process has come to an end with a task for now, well or not."""
+    connection.execute(update(tasks).where(tasks.c.id == task).values(**_IDLE, **values))
 
 
-def keep(connection: Connection, worker: str, until: float) -> None:
-    """A worker is still busy with what it claimed."""
-    mine = (tasks.c.worker == worker) & tasks.c.state.in_(WORKABLE)
-    connection.execute(update(tasks).where(mine).values(busy_until=until))
+def rest_all(connection: Connection, process: str) -> None:
+    """A process ends in order: what it was busy with did not kill it."""
+    connection.execute(update(tasks).where(tasks.c.begun_by == process).values(**_IDLE))
 
 
-def free(connection: Connection, task: str) -> None:
-    """A worker is done with a task for now."""
-    connection.execute(update(tasks).where(tasks.c.id == task).values(worker=None, busy_until=None))
+def postpone(connection: Connection, task: str, trouble: str, failures: int) -> None:
+    """A step of a task has failed, and is tried again. `trouble` is never sent."""
+    rest(connection, task, trouble=trouble, failures=failures)

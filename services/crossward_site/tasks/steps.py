@@ -25,7 +25,6 @@ from crossward.protocol.ledger.lines import LineKind
 from crossward.protocol.messages import ModelMessage
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage
 from crossward_service.db.engine import read, write
-from crossward_service.ops.crash import crash_point
 from crossward_site.coordinator import Coordinator
 from crossward_site.data.service import Vault
 from crossward_site.identity.pins import has_pins, key_finder
@@ -52,8 +51,11 @@ class Declined(Exception):
         self.words = words
 
     def write(self, site: Site, connection: Connection, task: Task) -> None:
-        """Write the refusal down; it is sent in a step of its own."""
-        tasks.decline(connection, task, self.reason, self.words, site.clock())
+        """Write the refusal down; it is sent in a step of its own. What was charged is never refused by itself."""
+        if task.state is TaskState.RESERVED:  # it was paid for: what is in the way, the steward must see to
+            tasks.hold(connection, task, self.words, site.clock())
+        else:
+            tasks.decline(connection, task, self.reason, self.words, site.clock())
 
 
 class Held(Exception):
@@ -191,7 +193,7 @@ def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
                 _check_verdict(_charged(site, connection, announcement))
     except BudgetExceeded as error:
         raise Declined(DeclineReason.BUDGET, error.cause) from None
-    crash_point("after-reserve")
+    site.machine.reach("after-reserve")
 
 
 def _is_over(coordinator: Coordinator, task: Task) -> bool:
@@ -223,18 +225,18 @@ def _train(site: Site, coordinator: Coordinator, task: Task) -> None:
     with write(site.engine) as connection:
         if not tasks.move(connection, task, TaskState.RESERVED, site.clock(), progress=0.3):
             return
-    crash_point("during-train")
+    site.machine.reach("during-train")
     try:
         rows = None if announcement.dataset is None else rows_for(site, task, announcement.dataset)
-        trained = train(announcement, rows)
+        trained = train(announcement, rows, site.machine.noise)
     except NotConverged as error:  # it depends on the records, as all that goes wrong from here on
         raise Held(f"{error.cause} The charge stands; approve to train again.") from None
     except InvalidInput as error:
         raise Held(f"{UNFIT}{error}") from None
     message = to_send(announcement, trained, coordinator.identity.party)
-    crash_point("before-store")
+    site.machine.reach("before-store")
     outbox.store(site, coordinator.identity, announcement, trained, message)
-    crash_point("after-store")
+    site.machine.reach("after-store")
 
 
 def _check_reservation(site: Site, announcement: Announcement) -> None:
@@ -254,7 +256,12 @@ def _check_reservation(site: Site, announcement: Announcement) -> None:
 
 # -- publish and settle ---------------------------------------------------------------------------------------------
 def _publish(site: Site, coordinator: Coordinator, task: Task) -> None:
-    """Send the stored bytes until a receipt comes, and keep it."""
+    """Send the stored bytes until a receipt comes, and keep it.
+
+    The mirror has the line that names the bytes before they leave. Of two copies of this site that drew noise for one
+    charge, the mirror takes the line of one, and the other's bytes never leave.
+    """
+    sync(site, coordinator)
     try:
         receipt = outbox.publish(site, coordinator, task)
     except (Conflict, NotFound, InvalidMessage) as error:
@@ -263,7 +270,7 @@ def _publish(site: Site, coordinator: Coordinator, task: Task) -> None:
         with write(site.engine) as connection:
             tasks.move(connection, task, TaskState.REFUSED, site.clock(), cause=error.cause)
         return
-    crash_point("before-settle")
+    site.machine.reach("before-settle")
     outbox.settle(site, task, receipt)
 
 

@@ -47,7 +47,8 @@ TASK_STATES = Lifecycle(
         S.WAITING: (S.APPROVED, S.RESERVED, S.DECLINING, S.CANCELLED),
         S.HELD: (S.APPROVED, S.RESERVED, S.DECLINING, S.CANCELLED),
         S.APPROVED: (S.RESERVED, S.HELD, S.DECLINING, S.CANCELLED),
-        S.RESERVED: (S.STORED, S.HELD, S.DECLINING, S.CANCELLED),
+        # What was charged is neither declined nor cancelled by itself: it is finished, and its release is kept.
+        S.RESERVED: (S.STORED, S.HELD),
         S.STORED: (S.SETTLED, S.REFUSED),
         S.DECLINING: (S.DECLINED,),
         # What has ended here and is offered again goes on where it was: what was done under the old lease counts.
@@ -76,14 +77,16 @@ tasks = Table(
     Column("trouble", Text, nullable=False),
     Column("failures", Integer, nullable=False),
     Column("progress", Float, nullable=False),
-    Column("worker", String(64)),
-    Column("busy_until", Float),
+    Column("begun", Integer, nullable=False),
+    Column("begun_by", String(64)),
+    Column("number", Integer, nullable=False, unique=True),
     Column("taken", Float, nullable=False),
     Column("updated", Float, nullable=False),
 )
-"""`worker` and `busy_until` keep two workers off one task. `cause` may be sent when the task is declined; `held`, why
-the steward must act, stays until the steward has, also when the task is cancelled meanwhile, and is never sent;
-`trouble`, why a step last failed here, stays here too. `failures` counts those of the state."""
+"""`number` is the order in which tasks came. `begun` counts the processes that began to work on the task, one after the
+other, and did not come to an end with it; `begun_by` is the last of them. `cause` may be sent when the task is
+declined; `held`, why the steward must act, stays until the steward has, also when the task is cancelled meanwhile, and
+is never sent; `trouble`, why a step last failed here, stays here too. `failures` counts those of the state."""
 
 outbox = Table(
     "outbox",

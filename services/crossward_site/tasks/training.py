@@ -1,7 +1,7 @@
 """From a task to a model: what it will release and cost, the charge, the training.
 
 The announcement rests on public numbers alone. The charge is durable before noise is drawn, and randomness is the
-operating system's: a site has no way to seed it.
+machine's own: no setting seeds it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from crossward.errors import InvalidData
 from crossward.methods.base import HOLDOUT, SourceModel
 from crossward.privacy.budget import Cost
-from crossward.privacy.noise import SYSTEM
+from crossward.privacy.noise import Randomness
 from crossward.privacy.release import Release
 from crossward.protocol.constants import Role
 from crossward.protocol.descriptions import description_digest
@@ -108,13 +108,13 @@ def rows_for(site: Site, task: Task, dataset: str) -> Rows:
     return rows
 
 
-def train(announcement: Announcement, rows: Rows | None) -> TrainedModel:
+def train(announcement: Announcement, rows: Rows | None, noise: Randomness) -> TrainedModel:
     """Train under the reservation, and make sure that what came out is what was announced and charged."""
     task = announcement.task
     empty = np.empty((0, len(task.study.schema.columns)))
     rows = rows or Rows(empty, np.empty(0), np.empty(0, dtype=np.str_), np.empty(0, dtype=np.bool_))
     sources = source_models(announcement)
-    trained = work.train(task.study, task.role, rows.X, rows.y, rows.level, sources, SYSTEM)
+    trained = work.train(task.study, task.role, rows.X, rows.y, rows.level, sources, noise)
     if trained.release != announcement.release:
         raise InvalidData("The release is not the one that was announced and charged.", "Do not publish it.")
     return trained

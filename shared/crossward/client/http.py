@@ -109,7 +109,7 @@ class HttpClient:
 
     `auth` is a `signing.Signer` or a `Token`. `ca` is a PEM bundle to trust instead of the system's. `insecure`
     allows plain HTTP to another machine. `largest` bounds an answer, so that a hostile service cannot fill this
-    machine's memory.
+    machine's memory. `transport`, if given, carries the requests instead of the network.
     """
 
     def __init__(
@@ -123,6 +123,7 @@ class HttpClient:
         connect_timeout: float = 10.0,
         retry: Retry | None = None,
         largest: int = 64 << 20,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.base_url = check_url(base_url, insecure=insecure)
         self._retry = retry or Retry()
@@ -136,6 +137,7 @@ class HttpClient:
             # To this machine never through a proxy: plain HTTP would then leave it.
             trust_env=not is_loopback(httpx.URL(self.base_url).host),
             follow_redirects=False,
+            transport=transport,
         )
 
     def get(self, path: str, *, params: Mapping[str, Any] | None = None, wait: float = 0.0) -> Answer:

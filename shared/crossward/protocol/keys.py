@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -25,9 +26,9 @@ from crossward.errors import InvalidSetting, UnsafeKeyFile
 from crossward.protocol.constants import PUBLIC_KEY
 
 
-def generate() -> Ed25519PrivateKey:
-    """A fresh key from the operating system's randomness."""
-    return Ed25519PrivateKey.generate()
+def generate(secret: Callable[[int], bytes] = os.urandom) -> Ed25519PrivateKey:
+    """A fresh key from the operating system's randomness, or from another source of secret bytes."""
+    return Ed25519PrivateKey.from_private_bytes(secret(32))
 
 
 def save(key: Ed25519PrivateKey, path: Path) -> None:

@@ -1,9 +1,8 @@
-"""A service as a process of its own, as an operator would run it."""
+"""A service as a process of its own, as an operator would run it. It ends with whoever started it."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,8 +12,8 @@ from typing import IO
 
 from crossward.errors import NotReady
 from crossward_lab.demo import child
+from crossward_service.http.serve import ready_address
 
-_READY = re.compile(r"ready on (https?://\S+)")
 LONGEST_START = 300.0  # seconds
 
 
@@ -32,10 +31,11 @@ class Service:
         self._process = subprocess.Popen(
             [sys.executable, "-m", child.__name__, name],
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # nothing is sent: when this process has ended, so has the pipe
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
         )
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
@@ -46,8 +46,8 @@ class Service:
             for line in output:
                 log.write(line)
                 log.flush()
-                if not self._url and (found := _READY.search(line)):
-                    self._url = found.group(1)
+                if not self._url and (address := ready_address(line)):
+                    self._url = address
                     self._ready.set()
         self._ready.set()
 
@@ -68,10 +68,11 @@ class Service:
         if self._process.poll() is None:
             self.ask_to_stop()
             try:
-                self._process.wait(10)
+                self._process.wait(child.STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
         self._reader.join(60)  # else its pipe would be closed while it reads
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()

@@ -9,6 +9,7 @@ A read sees one moment: all its statements agree with one another, and none of t
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -22,9 +23,12 @@ from crossward.errors import InvalidSetting, StorageBusy, StorageFailed
 
 LOCK_SECONDS = 10.0
 _READ = "crossward_read"
+_POOL = "crossward_pool"
 # Codes, because messages come in the server's language. SQLite: BUSY, LOCKED, and the BUSY of a stale snapshot.
 # PostgreSQL: serialization failure, deadlock, lock not available.
 _BUSY = {5, 6, 517, "40001", "40P01", "55P03"}
+# SQLite: READONLY, IOERR, CANTOPEN, each with all its kinds. How a file was opened outlasts what was wrong with it.
+_SICK = {8, 10, 14}
 
 
 def connect(url: str, patience: float = LOCK_SECONDS) -> Engine:
@@ -63,10 +67,29 @@ def _parse(url: str) -> URL:
 def _sqlite(url: URL, patience: float) -> Engine:
     engine = create_engine(url, connect_args={"timeout": patience})
 
-    def configure(connection: Any, _: ConnectionPoolEntry) -> None:
-        connection.isolation_level = None  # the driver would begin transactions by itself, too late
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-            connection.execute(f"PRAGMA {pragma}").close()
+    def configure(connection: Any, entry: ConnectionPoolEntry) -> None:
+        entry.info[_POOL] = engine.pool
+        try:
+            _set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def reopen(context: ExceptionContext) -> None:
+        """Where a file could not be written, SQLite opens it for reading, and it stays so: open all anew.
+
+        All at once, because the connections of a process share what is open as long as one of them is left.
+        """
+        if getattr(context.original_exception, "sqlite_errorcode", 0) & 0xFF in _SICK:
+            context.is_disconnect = True
+            if context.execution_context is not None:
+                context.execution_context.cursor.close()  # its error would hold it, and so keep the file open
+            engine.dispose()
+
+    def leave(_: Any, entry: ConnectionPoolEntry) -> None:
+        """Close what was in use meanwhile, as it comes back."""
+        if entry.info[_POOL] is not engine.pool:
+            entry.invalidate()
 
     def begin(connection: Connection) -> None:
         reading = bool(connection.get_execution_options().get(_READ))
@@ -75,7 +98,18 @@ def _sqlite(url: URL, patience: float) -> Engine:
 
     event.listen(engine, "connect", configure)
     event.listen(engine, "begin", begin)
+    event.listen(engine, "handle_error", reopen)
+    event.listen(engine, "checkin", leave)
     return engine
+
+
+def _set_up(connection: Any) -> None:
+    """Make a new connection one that a ledger may use, or refuse it: SQLite may leave a setting as it was."""
+    connection.isolation_level = None  # the driver would begin transactions by itself, too late
+    for name, word, value in (("journal_mode", "WAL", "wal"), ("synchronous", "FULL", 2), ("foreign_keys", "ON", 1)):
+        connection.execute(f"PRAGMA {name} = {word}").close()
+        if connection.execute(f"PRAGMA {name}").fetchone() != (value,):
+            raise sqlite3.OperationalError(f"{name} cannot be {word} here")
 
 
 def _postgresql(url: URL, patience: float) -> Engine:

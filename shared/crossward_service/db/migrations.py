@@ -6,6 +6,7 @@ A database only moves forward. One that a later version has changed is refused: 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -29,13 +30,15 @@ class Migrations:
 
     def upgrade(self, engine: Engine) -> None:
         """Bring a database to the newest form, in one transaction; do nothing if it is there."""
-        config = self._config()
         with write(engine) as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self.lock})
-            self.check_known(current_migration(connection))
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            at = current_migration(connection)
+            self.check_known(at)
+            if at != self.newest:
+                config = _config(self.folder)
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
 
     def check_newest(self, connection: Connection) -> None:
         """Refuse a database that is not of the form this code was written for."""
@@ -48,8 +51,7 @@ class Migrations:
 
     def check_known(self, revision: str | None) -> None:
         """Refuse a migration that this code has never heard of."""
-        known = {script.revision for script in self._scripts().walk_revisions()}
-        if revision is not None and revision not in known:
+        if revision is not None and revision not in _chain(self.folder)[0]:
             raise NotReady(
                 f"The database is at migration {revision}, which this version ({__version__}) does not know: a later "
                 "version made it.",
@@ -59,16 +61,21 @@ class Migrations:
     @property
     def newest(self) -> str | None:
         """The migration that this code needs."""
-        return self._scripts().get_current_head()
+        return _chain(self.folder)[1]
 
-    def _scripts(self) -> ScriptDirectory:
-        return ScriptDirectory.from_config(self._config())
 
-    def _config(self) -> Config:
-        config = Config()
-        # A percent sign in a path would be read as an interpolation.
-        config.set_main_option("script_location", str(self.folder).replace("%", "%%"))
-        return config
+@cache
+def _chain(folder: Path) -> tuple[frozenset[str], str | None]:
+    """All migrations of a folder, and the newest of them."""
+    scripts = ScriptDirectory.from_config(_config(folder))
+    return frozenset(script.revision for script in scripts.walk_revisions()), scripts.get_current_head()
+
+
+def _config(folder: Path) -> Config:
+    config = Config()
+    # A percent sign in a path would be read as an interpolation.
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
+    return config
 
 
 def current_migration(connection: Connection) -> str | None:

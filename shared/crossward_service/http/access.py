@@ -103,7 +103,7 @@ class Trust:
 
 
 def require_party(
-    trust: Callable[[Request], Trust], *, clock: Callable[[], float] = time.time
+    trust: Callable[[Request], Trust], *, clock: Callable[[Request], float] = lambda _: time.time()
 ) -> Callable[[Request], Awaitable[str]]:
     """A dependency that gives the id of the party that signed the request, or refuses it.
 
@@ -122,11 +122,13 @@ def require_party(
             query=request.scope["query_string"].decode("ascii", "replace"),
             headers=request.headers,
             key_of=believed.key_of,
-            now=clock(),
+            now=clock(request),
         )
         head = await to_thread.run_sync(check_head, limiter=believed.threads)
         body = await request.body()
-        check_body = partial(verify_body, head, body, key_of=believed.key_of, nonces=believed.nonces, now=clock())
+        check_body = partial(
+            verify_body, head, body, key_of=believed.key_of, nonces=believed.nonces, now=clock(request)
+        )
         request.state.caller = await to_thread.run_sync(check_body, limiter=believed.threads)
         return str(request.state.caller)
 

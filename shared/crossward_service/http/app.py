@@ -7,12 +7,11 @@ response has left: a commit that fails there has already been answered with 200.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from anyio import CancelScope, CapacityLimiter, to_thread
@@ -23,19 +22,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from crossward.errors import NotReady
 from crossward_service.http import problems
 from crossward_service.http.edge import Edge, Limits
+from crossward_service.http.readiness import Check, Readiness
 from crossward_service.http.telemetry import RequestMetrics
 
 T = TypeVar("T")
-
-log = logging.getLogger("crossward.readiness")
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing a service needs to work: `run` raises if it is not there."""
-
-    name: str
-    run: Callable[[], object]
 
 
 def new_app(
@@ -46,6 +36,7 @@ def new_app(
     readiness: Sequence[Check] = (),
     limits: Limits | None = None,
     lifespan: Any = None,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
     """A FastAPI application with everything that is the same in every service.
 
@@ -79,26 +70,21 @@ def new_app(
     app.state.ending = CapacityLimiter(16)
     problems.install(app, local=local)
     app.add_middleware(Edge, limits=limits or Limits(), metrics=metrics)
-    _add_health(app, readiness, metrics)
+    _add_health(app, Readiness(readiness, monotonic), metrics)
     return app
 
 
-def _add_health(app: FastAPI, readiness: Sequence[Check], metrics: RequestMetrics) -> None:
+def _add_health(app: FastAPI, readiness: Readiness, metrics: RequestMetrics) -> None:
     @app.get("/healthz", tags=["health"])
     async def healthz() -> dict[str, str]:
         """The process lives."""
         return {"status": "alive"}
 
     @app.get("/readyz", tags=["health"])
-    def readyz() -> dict[str, str]:
+    async def readyz() -> dict[str, str]:
         """The service can do its work; if not, the problem names what is missing."""
-        for check in readiness:
-            try:
-                check.run()
-            except Exception as error:
-                # The words may hold an address or a password: they go to the log only.
-                log.warning("%s is not ready: %s", check.name, error)
-                raise NotReady(f"Not ready: {check.name}.", "Try again soon; the service's log says more.") from None
+        if missing := await readiness.missing():
+            raise NotReady(f"Not ready: {missing}.", "Try again soon; the service's log says more.")
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["health"], response_class=Response)

@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crossward.errors import BodyTooLarge
@@ -33,6 +34,8 @@ SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
 }
+GONE = 499
+"""How a request is counted whose caller left before the body was whole."""
 PROBES = ("/healthz", "/readyz", "/metrics")
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -126,6 +129,9 @@ class _Exchange:
             return
         try:
             await app(self._scope, self.receive, self.send)
+        except ClientDisconnect:  # half a request: nobody is there to be answered
+            self.status = GONE
+            self._scope["state"]["problem"] = "caller-gone"
         except Exception:
             log.exception("unexpected error", extra={"request_id": self.id})
             if self.started:

@@ -4,11 +4,11 @@ Standard output gets a single line, ``<title> ready on <address>``, once request
 and with port 0 learn the port from it. Everything else is log, on standard error.
 
 A service may be several processes on one socket: started, watched, replaced, stopped together. The parent binds and
-supervises, and touches neither requests nor the database. Each worker is a fresh process (spawn: nothing is inherited
-but the socket), makes its own app from the settings, and says when it answers; standard output gets its line when all
-do. A worker that dies later is replaced; one that never gets ready ends the service, so that whoever started it
-sees why. Workers hold the other end of a pipe: if the parent is killed, they stop too. Counts of requests are kept in
-files that all workers share (see `telemetry`).
+supervises, and touches neither requests nor the database. Each worker is a fresh process (nothing is inherited but
+the socket and a pipe), makes its own app from the settings, and says when it answers; standard output gets its line
+when all do. A worker that dies later is replaced; one that never gets ready ends the service, so that whoever started
+it sees why. If the parent is killed, its workers end too, wherever they are (see `parent`), after the time that a stop
+may take at the latest. Counts of requests are kept in files that all workers share (see `telemetry`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import pickle
+import re
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 import uvicorn
@@ -33,6 +37,7 @@ from fastapi import FastAPI
 
 from crossward.client.addresses import is_loopback
 from crossward.errors import InsecureAddress, InvalidSetting, NotReady
+from crossward_service.http import worker
 from crossward_service.http.settings import ServiceSettings
 from crossward_service.http.telemetry import SHARED_FOLDER, configure_logs
 
@@ -45,6 +50,8 @@ RESTART_SECONDS = 1.0
 STOP_SECONDS = 10.0
 """What a worker may need to stop, beyond the time its requests have."""
 
+_READY = re.compile(r"ready on (https?://\S+)\n\Z")
+
 log = logging.getLogger("crossward.workers")
 
 
@@ -55,6 +62,10 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._ready = ready
+
+    def stop(self) -> None:
+        """End soon, from a signal's handler or another thread, also before it runs."""
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""
@@ -124,18 +135,25 @@ def run(app: FastAPI, settings: ServiceSettings) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are finished first."""
     configure_logs(settings.log_level)
     server, listener = new_server(app, settings, _say)
-    with listener, stopped_by_signal():
+    with listener, stopped_by_signal(server.stop):
         server.run(sockets=[listener])
 
 
 def _say(text: str) -> None:
-    """A line on standard output, in one write: where the log goes to the same file, nothing comes between."""
-    print(f"{text}\n", end="", flush=True)
+    """A line on standard output, in one write: where the log goes to the same pipe or file, nothing comes between."""
+    sys.stdout.flush()
+    os.write(sys.stdout.fileno(), f"{text}\n".encode())
 
 
 def ready_text(title: str, listener: socket.socket, settings: ServiceSettings) -> str:
     """What standard output gets, once."""
     return f"{title} ready on {address(listener, settings)}"
+
+
+def ready_address(line: str) -> str | None:
+    """The address in a line with the ready text; None in any other, and in one that has not come to its end."""
+    found = _READY.search(line)
+    return None if found is None else found[1]
 
 
 def address(listener: socket.socket, settings: ServiceSettings) -> str:
@@ -160,7 +178,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 @contextmanager
-def stopped_by_signal(act: Callable[[], None] = lambda: None) -> Iterator[None]:
+def stopped_by_signal(act: Callable[[], None]) -> Iterator[None]:
     """A stop that was asked for and carried out is a success; `act` is what SIGINT and SIGTERM do meanwhile.
 
     uvicorn has handlers of its own, and raises the signal it was stopped by once more after its shutdown; unhandled,
@@ -180,20 +198,30 @@ def stopped_by_signal(act: Callable[[], None] = lambda: None) -> Iterator[None]:
 # -- several processes ---------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Worker:
-    process: BaseProcess
+    process: subprocess.Popen[bytes]
     pipe: Connection
     title: str = ""  # once it is ready
+
+    def end(self, seconds: float) -> None:
+        """Wait until it has ended, and kill it if that takes longer."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.pipe.close()
 
 
 class _Workers:
     """The parent's side."""
 
     def __init__(self, create: Create[S], settings: S, count: int, listener: socket.socket) -> None:
-        self._spawn = multiprocessing.get_context("spawn")
-        self._start_one: Callable[[], _Worker] = lambda: self._start(create, settings, listener)
-        self._count = count
-        self._workers: list[_Worker] = []
         self._stop_seconds = settings.shutdown_seconds + STOP_SECONDS
+        # Pickled apart: a worker watches for its parent's end before it imports what this needs.
+        work = pickle.dumps(partial(_work, create, settings))
+        self._order = pickle.dumps((sys.path, self._stop_seconds, work))
+        self._count, self._listener = count, listener
+        self._workers: list[_Worker] = []
         self._announced = False
         # A signal must end a wait that is under way: it writes here.
         self._wake, self._woken = multiprocessing.Pipe(duplex=False)
@@ -205,54 +233,54 @@ class _Workers:
     def run(self, say: Callable[[str], None]) -> None:
         """Keep `count` workers alive until interrupted."""
         try:
-            self._workers = [self._start_one() for _ in range(self._count)]
+            for _ in range(self._count):
+                self._workers.append(self._start())
             while self._watch():
-                if not self._announced and all(worker.title for worker in self._workers):
+                if not self._announced and all(each.title for each in self._workers):
                     self._announced = True
                     say(self._workers[0].title)
         finally:
             self._stop()
 
-    def _start(self, create: Create[S], settings: S, listener: socket.socket) -> _Worker:
+    def _start(self) -> _Worker:
         ours, theirs = multiprocessing.Pipe()
-        process = self._spawn.Process(target=_work, args=(create, settings, listener, theirs), daemon=False)
-        process.start()
-        theirs.close()
+        with theirs:
+            files = theirs.fileno(), self._listener.fileno()
+            command = [sys.executable, "-P", "-m", worker.__name__, *map(str, files)]
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=files)
+        with suppress(OSError):  # one that has died already is noticed like any other
+            ours.send_bytes(self._order)
         return _Worker(process, ours)
 
     def _watch(self) -> bool:
         """Wait for something to happen, and see to it; False once interrupted."""
-        happened = wait([self._wake, *(worker.pipe for worker in self._workers)])
+        happened = wait([self._wake, *(each.pipe for each in self._workers)])
         if self._wake in happened:
             return False
-        for number, worker in enumerate(self._workers):
-            if worker.pipe not in happened:
+        for number, each in enumerate(self._workers):
+            if each.pipe not in happened:
                 continue
             try:
-                worker.title = worker.pipe.recv()
-            except EOFError:
-                worker.process.join()
-                self._check_was_ready(worker)
-                log.error("worker %s died with %s; starting another", worker.process.pid, worker.process.exitcode)
+                each.title = each.pipe.recv()
+            except (EOFError, OSError):
+                each.end(STOP_SECONDS)
+                self._check_was_ready(each)
+                log.error("worker %s died with %s; starting another", each.process.pid, each.process.returncode)
                 if self._wake.poll(RESTART_SECONDS):
                     return False
-                self._workers[number] = self._start_one()
+                self._workers[number] = self._start()
         return True
 
-    def _check_was_ready(self, worker: _Worker) -> None:
-        if not worker.title:
+    def _check_was_ready(self, each: _Worker) -> None:
+        if not each.title:
             raise NotReady("A worker of this service could not start.", "The lines above say why.")
 
     def _stop(self) -> None:
-        for worker in self._workers:
-            worker.process.terminate()
+        for each in self._workers:
+            each.process.terminate()
         end = time.monotonic() + self._stop_seconds
-        for worker in self._workers:
-            worker.process.join(max(0.0, end - time.monotonic()))
-            if worker.process.exitcode is None:
-                worker.process.kill()
-                worker.process.join()
-            worker.pipe.close()
+        for each in self._workers:
+            each.end(max(0.0, end - time.monotonic()))
 
 
 def run_workers(create: Create[S], settings: S, count: int) -> None:
@@ -269,17 +297,14 @@ def run_workers(create: Create[S], settings: S, count: int) -> None:
 
 
 def _work(create: Create[S], settings: S, listener: socket.socket, pipe: Connection) -> None:
-    """A worker's life."""
+    """What a worker does; `worker` calls it."""
     configure_logs(settings.log_level)
     app = create(settings)
-    server = server_of(app, settings, lambda: pipe.send(app.title))
-    threading.Thread(target=_stop_with_parent, args=(server, pipe), daemon=True).start()
-    with listener, stopped_by_signal():
+
+    def ready() -> None:
+        with suppress(OSError):  # a parent that is gone is noticed elsewhere
+            pipe.send(app.title)
+
+    server = server_of(app, settings, ready)
+    with listener, stopped_by_signal(server.stop):
         server.run(sockets=[listener])
-
-
-def _stop_with_parent(server: Server, pipe: Connection) -> None:
-    try:
-        pipe.recv()
-    except (EOFError, OSError):
-        server.should_exit = True

@@ -100,7 +100,13 @@ class Signer(httpx.Auth):
     requires_request_body = True
 
     def __init__(
-        self, party: str, key_id: str, private_key: Ed25519PrivateKey, *, clock: Callable[[], float] = time.time
+        self,
+        party: str,
+        key_id: str,
+        private_key: Ed25519PrivateKey,
+        *,
+        clock: Callable[[], float] = time.time,
+        word: Callable[[int], str] = secrets.token_urlsafe,
     ) -> None:
         if not re.fullmatch(SLUG, party):
             raise InvalidSetting(f"{party!r} is not a party's name.", "Use small letters, digits, and dashes between.")
@@ -110,10 +116,11 @@ class Signer(httpx.Auth):
         self.key_id = key_id
         self._key = private_key
         self._clock = clock
+        self._word = word
 
     def headers(self, method: str, path: str, query: str, body: bytes) -> dict[str, str]:
         """The three headers that sign one request; `path` and `query` as they go over the wire, percent-encoded."""
-        nonce = secrets.token_urlsafe(18)
+        nonce = self._word(18)
         params = (
             f'{_COVERED};created={int(self._clock())};nonce="{nonce}";keyid="{self.party}/{self.key_id}";alg="ed25519"'
         )

@@ -21,7 +21,7 @@ def engine(url):
 
 
 def enrol(connection, party, key):
-    code = service.invite(connection, party, Role.SOURCE, now=1.0, lasts=60.0).code
+    code = service.invite(connection, party, Role.SOURCE, f"code-{party}", now=1.0, lasts=60.0).code
     service.enrol(connection, code, keys.public_text(key), 1, now=2.0)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +24,7 @@ from crossward.protocol.ledger.lines import OpenBody, ReserveBody
 from crossward_service.db.engine import connect, read, storage, write
 from crossward_service.db.ledger import SqlLedger
 from crossward_service.db.ledger_tables import stored_line, tables
+from rights import obey_rights
 
 ZEROS = "0" * 64
 OPEN = OpenBody("data", 4, "basic", 10**15)
@@ -153,6 +156,119 @@ def test_a_read_only_file_stops_the_ledger_and_harms_nothing(ledger):
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
+
+
+OBEDIENT = """
+import sys
+from contextlib import ExitStack
+from sqlalchemy import MetaData
+from crossward.errors import StorageFailed
+from crossward.protocol.ledger.lines import OpenBody
+from crossward_service.db.engine import connect, read, write
+from crossward_service.db.ledger import SqlLedger
+from crossward_service.db.ledger_tables import tables
+engine, ledger = connect(sys.argv[1]), SqlLedger(tables(MetaData()), "site")
+for number, order in enumerate(sys.stdin):
+    try:
+        with ExitStack() as stack:
+            if order == "read\\n":  # by several at once
+                found = [ledger.head(stack.enter_context(read(engine))).sequence for _ in range(3)]
+            else:
+                if order == "write beside a reader\\n":
+                    ledger.head(stack.enter_context(read(engine)))
+                connection = stack.enter_context(write(engine))
+                names = "journal_mode", "synchronous", "foreign_keys"
+                found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
+                ledger.append(connection, OpenBody(f"data-{number}", 1, "basic", 1), 0)
+        print(*found, flush=True)
+    except StorageFailed as error:
+        print(error, flush=True)
+"""
+KILLED = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("CREATE TABLE more (word TEXT)")
+os._exit(0)
+"""
+
+
+@contextmanager
+def obedient(folder: Path) -> Iterator[Callable[[str], str]]:
+    """A process that reads or writes when it is told to; gives its answers."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OBEDIENT, f"sqlite:///{folder}/ledger.db"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        preexec_fn=obey_rights,  # noqa: PLW1509 - it takes no lock
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+
+        def tell(order: str) -> str:
+            process.stdin.write(f"{order}\n")
+            return process.stdout.readline().strip()
+
+        yield tell
+
+
+def let_write(folder: Path, *, files: bool, new_files: bool = True) -> None:
+    for path in folder.iterdir():
+        path.chmod(0o600 if files else 0o400)
+    folder.chmod(0o700 if new_files else 0o500)
+
+
+def test_a_file_opened_while_read_only_is_opened_anew_when_it_is_not(tmp_path):
+    prepared(tmp_path).dispose()
+    let_write(tmp_path, files=False)
+    with obedient(tmp_path) as tell:
+        assert tell("read") == "1 1 1"
+        assert "readonly" in tell("write")
+        assert tell("read") == "1 1 1"
+        let_write(tmp_path, files=True)
+        assert "readonly" in tell("write")  # with what was open
+        assert tell("write") == "wal 2 1"
+        assert tell("read") == "2 2 2"
+
+
+def test_a_disk_that_was_read_only_with_the_log_of_a_killed_process(tmp_path):
+    """The processes' shared index of the log is then opened for reading, once for all connections of a process."""
+    prepared(tmp_path).dispose()
+    subprocess.run([sys.executable, "-c", KILLED, tmp_path / "ledger.db"], check=True)
+    assert len(list(tmp_path.iterdir())) == 3
+    let_write(tmp_path, files=False, new_files=False)
+    with obedient(tmp_path) as tell:
+        first = tell("read")
+        assert "readonly" in tell("write")
+        assert tell("read") == first
+        let_write(tmp_path, files=True)
+        assert "readonly" in tell("write")  # with what was open
+        assert tell("write") == "wal 2 1"
+        assert tell("read") == "2 2 2"
+
+
+def test_what_was_in_use_as_a_write_failed_is_closed_too(tmp_path):
+    prepared(tmp_path).dispose()
+    subprocess.run([sys.executable, "-c", KILLED, tmp_path / "ledger.db"], check=True)
+    let_write(tmp_path, files=False, new_files=False)
+    with obedient(tmp_path) as tell:
+        assert "readonly" in tell("write beside a reader")
+        let_write(tmp_path, files=True)
+        assert tell("write") == "wal 2 1"
+
+
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+def test_a_folder_that_was_read_only_is_refused_until_it_is_not(tmp_path, mode):
+    prepared(tmp_path).dispose()
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as database:
+        database.execute(f"PRAGMA journal_mode = {mode}")
+    let_write(tmp_path, files=False, new_files=False)
+    with obedient(tmp_path) as tell:
+        for order in ("read", "write"):
+            assert "The database cannot be used: attempt to write a readonly database." in tell(order)
+        let_write(tmp_path, files=True)
+        assert tell("write") == "wal 2 1"
 
 
 def test_a_database_that_is_not_there(tmp_path, ledger):

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from crossward_service.http.app import Check, new_app
+from crossward_service.http.app import new_app
 from crossward_service.http.edge import Edge, Limits
+from crossward_service.http.readiness import FRESH_SECONDS, Check
 from crossward_service.http.telemetry import JsonLines, RequestMetrics
 
 
@@ -126,13 +127,15 @@ def test_alive_and_ready_are_two_questions(serve, http):
         if not up.is_set():
             raise RuntimeError("postgresql://user:hunter2@db refused")
 
-    url = serve(sample(readiness=[Check("disk", lambda: None), Check("database", database)]))
+    checks, now = [Check("disk", lambda: None), Check("database", database)], [0.0]
+    url = serve(sample(readiness=checks, monotonic=lambda: now[0]))
     assert http.get(url + "/healthz").status_code == 200
     answer = http.get(url + "/readyz")
     assert answer.status_code == 503
     assert answer.json()["detail"] == "Not ready: database."
     assert "hunter2" not in answer.text
     up.set()
+    now[0] += FRESH_SECONDS
     assert http.get(url + "/readyz").json() == {"status": "ready"}
 
 

@@ -1,5 +1,6 @@
 """The check of a container: ready, not ready, nobody there; over HTTP and over TLS, told as the service is told."""
 
+import itertools
 import logging
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import time
 import pytest
 
 from crossward_service.http import healthcheck
-from crossward_service.http.app import Check, new_app
+from crossward_service.http.app import new_app
+from crossward_service.http.readiness import Check
 from crossward_service.http.tls import Authority
 
 
@@ -34,7 +36,10 @@ def app(broken=None):
         if broken is not None and broken.is_set():
             raise RuntimeError("gone")
 
-    return new_app("Test", "1", local=False, readiness=[Check("the database", look)])
+    seconds = itertools.count(step=2)  # no answer counts for so long
+    return new_app(
+        "Test", "1", local=False, readiness=[Check("the database", look)], monotonic=lambda: float(next(seconds))
+    )
 
 
 def test_it_follows_the_service(serve, told):

@@ -14,7 +14,7 @@ import pytest
 from crossward.client.http import HttpClient
 from crossward.errors import InsecureAddress, InvalidSetting
 from crossward_service.http.app import new_app
-from crossward_service.http.serve import address, new_server
+from crossward_service.http.serve import address, new_server, ready_address, ready_text
 from crossward_service.http.settings import ServiceSettings
 from crossward_service.http.tls import Authority
 
@@ -79,6 +79,41 @@ def test_a_process_says_where_finishes_its_requests_and_ends_well(process, numbe
     assert rest == "after\n"  # nothing else was printed
     lines = [json.loads(each) for each in log.splitlines()]
     assert {each.get("route") for each in lines} >= {"/slow", "/poll"}
+
+
+def test_an_address_is_read_from_a_whole_line_only():
+    settings = ServiceSettings(port=0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        line = f"{ready_text('crossward test', listener, settings)}\n"
+        assert ready_address(line) == address(listener, settings)
+    assert [ready_address(line[:end]) for end in range(len(line))] == [None] * len(line)
+    assert ready_address('{"message": "not ready on http://127.0.0.1:1, yet"}\n') is None
+
+
+NOISE = """
+import logging, threading
+from crossward_service.http.app import new_app
+from crossward_service.http.serve import run
+from crossward_service.http.settings import ServiceSettings
+
+def talk():
+    while True:
+        logging.getLogger().warning("x" * 100)
+
+threading.Thread(target=talk, daemon=True).start()
+run(new_app("crossward test", "1", local=False), ServiceSettings.load(port=0))
+"""
+
+
+def test_the_ready_line_is_whole_where_the_log_goes_to_the_same_pipe(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", NOISE], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path
+    ) as process:
+        line = next(line for line in process.stdout if "ready on" in line)
+        process.kill()
+        process.communicate()
+    assert line.startswith("crossward test ready on http://127.0.0.1:")
+    assert ready_address(line)
 
 
 def test_a_caller_that_keeps_its_connection_keeps_no_server_from_stopping(tmp_path, monkeypatch):

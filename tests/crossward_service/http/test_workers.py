@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,18 +13,36 @@ from contextlib import contextmanager
 import pytest
 
 from crossward.client.http import NEVER, HttpClient
+from endings import alive, wait_for_end
 
 ASKED = 'crossward_requests_total{method="GET",route="/pid",status="200"}'
 PROGRAM = """
-import os, sys, time
-from crossward_service.http.serve import run_workers
+import os, time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from crossward_service.http import serve
 from crossward_service.http.app import new_app
 from crossward_service.http.settings import ServiceSettings
 
+def reach(point):
+    if "IN_WORKER" in os.environ and Path(point).exists():
+        Path(f"{point}.{os.getpid()}").touch()
+        time.sleep(3600)
+
+reach("importing")
+
 def create(settings):
+    reach("creating")
     if settings.log_level == "ERROR":
         raise RuntimeError("this worker cannot start")
-    app = new_app("crossward test", "1", local=False)
+
+    @asynccontextmanager
+    async def lifespan(app):
+        reach("starting")
+        yield
+        reach("stopping")
+
+    app = new_app("crossward test", "1", local=False, lifespan=lifespan)
     gauge = app.state.metrics.gauge("crossward_level", "A number", ("of",))
 
     @app.get("/pid")
@@ -37,22 +56,28 @@ def create(settings):
 
     @app.get("/poll")
     def poll() -> str:
-        return "stopping" if app.state.stopping.wait(120) else "nothing"
+        Path(f"polling.{os.getpid()}").touch()
+        return "stopping" if app.state.stopping.wait(3600) else "nothing"
+
+    @app.get("/slow")
+    def slow() -> None:
+        reach("asked")
 
     return app
 
-if __name__ == "__main__":
-    run_workers(create, ServiceSettings.load(port=0), 2)
+def main():
+    os.environ["IN_WORKER"] = "yes"
+    serve.STOP_SECONDS = 1.0
+    serve.run_workers(create, ServiceSettings.load(port=0), 2)
     print("after")
 """
 
 
 @contextmanager
 def serving(folder, **environment):
-    program = folder / "program.py"
-    program.write_text(PROGRAM)
+    (folder / "program.py").write_text(PROGRAM)
     with subprocess.Popen(
-        [sys.executable, str(program)],
+        [sys.executable, "-c", "from program import main; main()"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -152,14 +177,67 @@ def test_a_stop_ends_every_worker_well(service):
     assert len(stopped) == 2
 
 
-def test_workers_do_not_outlive_their_parent(service):
-    workers = pids(service)
+# -- a parent that is killed ----------------------------------------------------------------------------------------
+def reached(folder, point, count):
+    """Wait until as many workers are at a point of their lives."""
+    end = time.monotonic() + 120
+    while len(there := [int(path.suffix[1:]) for path in folder.glob(f"{point}.*")]) < count:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return there
+
+
+def end_with_parent(service, workers):
+    """Kill the parent; the workers end by themselves."""
+    assert all(map(alive, workers))
     service.kill()
     service.wait(120)
-    end = time.monotonic() + 120
-    while any(_alive(pid) for pid in workers) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not any(_alive(pid) for pid in workers)
+    wait_for_end(workers)
+
+
+@contextmanager
+def asking(service, path):
+    """While a request is under way that nobody answers."""
+    with socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2]))) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        yield
+
+
+@pytest.mark.parametrize("point", ["importing", "creating", "starting"])
+def test_workers_end_with_their_parent_before_they_are_ready(tmp_path, point):
+    (tmp_path / point).touch()
+    with serving(tmp_path, CROSSWARD_SHUTDOWN_SECONDS="1") as started:
+        end_with_parent(started, reached(tmp_path, point, 2))
+
+
+def test_idle_workers_end_with_their_parent(service):
+    end_with_parent(service, pids(service))
+
+
+def test_a_workers_long_poll_ends_with_its_parent(service, tmp_path):
+    workers = pids(service)
+    with asking(service, "/poll"):
+        reached(tmp_path, "polling", 1)
+        end_with_parent(service, workers)
+
+
+@pytest.mark.parametrize("point", ["asked", "stopping"])
+def test_a_worker_that_cannot_stop_ends_with_its_parent(tmp_path, point):
+    (tmp_path / point).touch()
+    with serving(tmp_path, CROSSWARD_SHUTDOWN_SECONDS="1") as started:
+        started.url = started.stdout.readline().split()[-1]
+        workers = pids(started)
+        with asking(started, "/slow"):
+            if point == "asked":
+                reached(tmp_path, point, 1)
+            end_with_parent(started, workers)
+
+
+def test_a_worker_that_replaces_another_ends_with_its_parent(service, tmp_path):
+    survivor, victim = pids(service)
+    (tmp_path / "creating").touch()
+    os.kill(victim, signal.SIGKILL)
+    end_with_parent(service, [survivor, *reached(tmp_path, "creating", 1)])
 
 
 def test_a_service_whose_workers_cannot_start_says_so_and_ends(tmp_path):
@@ -169,11 +247,3 @@ def test_a_service_whose_workers_cannot_start_says_so_and_ends(tmp_path):
     assert out == ""
     assert "this worker cannot start" in log
     assert "NotReady" in log
-
-
-def _alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -17,8 +18,9 @@ from crossward_site.tasks import service as tasks
 from crossward_site.tasks import tables as task_tables
 from crossward_site.tasks.runner import Pace, Runner
 from crossward_site.tasks.tables import TaskState
+from machines import StillMachine
 
-PACE = Pace(poll=0.0, tick=0.01, claim=1.0, retry=10.0)
+PACE = Pace(poll=0.0, tick=0.01, pulse=1.0, retry=10.0)
 
 
 def put(connection, id: str, state: TaskState) -> None:
@@ -28,16 +30,17 @@ def put(connection, id: str, state: TaskState) -> None:
 
 @pytest.fixture
 def worker(site, study, monkeypatch):
-    """A runner with a clock of its own, two tasks, and steps that a test decides."""
-    now = SimpleNamespace(time=1000.0, steps=[], step={})
-    object.__setattr__(site, "clock", lambda: now.time)
+    """A runner on a machine of its own, two tasks, and steps that a test decides."""
+    machine = StillMachine(passed=1000.0)
+    site = replace(site, machine=machine)
+    now = SimpleNamespace(machine=machine, steps=[], step={})
     with write(site.engine) as connection:
         for id in ("old", "young"):
-            now.time += 1
+            machine.time -= 86_400  # the clock on the wall is no guide
             tasks.take(site, connection, task_message(study, id=id, kind=TaskKind.TRAIN_TARGET, lease_seconds=60))
 
     def step(site, coordinator, task):
-        now.steps.append((task.id, now.time))
+        now.steps.append((task.id, machine.passed))
         now.step.get(task.id, lambda: None)()
         with write(site.engine) as connection:
             put(connection, task.id, TaskState.SETTLED)
@@ -73,7 +76,7 @@ def test_a_poison_task_keeps_no_other_back_and_is_held_in_the_end(site, worker, 
     assert found(site, "young").state == "settled"
     assert not worker.runner.work()  # it is put off
     while found(site, "old").state == "taken":
-        worker.time += 1
+        worker.machine.passed += 1
         worker.runner.work()
     tries = [time for id, time in worker.steps if id == "old"]
     assert len(tries) == running.FAILURES_BEFORE_HELD
@@ -85,13 +88,13 @@ def test_a_poison_task_keeps_no_other_back_and_is_held_in_the_end(site, worker, 
     assert "a secret" not in held.cause
 
 
-def test_claims_rotate_however_often_one_fails(site, worker) -> None:
+def test_tasks_take_turns_however_often_one_fails(site, worker) -> None:
     """Both are due again at once: the one that failed does not come first for ever."""
     worker.step["old"] = worker.step["young"] = failing(RemoteProblem("Down."))
     for _ in range(6):
         with pytest.raises(RemoteProblem):
             worker.runner.work()
-        worker.time += 11
+        worker.machine.passed += 11
     assert [id for id, _ in worker.steps] == ["old", "young"] * 3
     assert found(site, "old").state == "taken"  # no task is to blame, none is held
 
@@ -102,7 +105,7 @@ def test_local_trouble_never_becomes_the_public_cause(site, worker) -> None:
     worker.step["old"] = failing(InvalidData("/data/patients.csv, line 7: no number."))
     for _ in range(2 * running.FAILURES_BEFORE_HELD):
         worker.runner.work()
-        worker.time += 2000
+        worker.machine.passed += 2000
     task = found(site, "old")
     assert (task.state, task.cause) == ("declining", "Public words.")
     assert "line 7" in task.trouble
@@ -117,6 +120,39 @@ def test_a_step_forward_forgets_the_trouble(site, worker) -> None:
         tasks.move(connection, task, TaskState.APPROVED, 1.0)
         after = tasks.find(connection, "old")
     assert (after.failures, after.trouble) == (0, "")
+
+
+@pytest.mark.parametrize("state", [TaskState.TAKEN, TaskState.STORED])
+def test_a_task_that_processes_ended_over_is_held_unless_it_is_stored(site, worker, state) -> None:
+    with write(site.engine) as connection:
+        put(connection, "old", state)
+        for number in range(running.PROCESSES_BEFORE_HELD):
+            tasks.begin(connection, "old", f"dead {number}")
+    worker.runner.work()
+    assert found(site, "old").state == ("held" if state is TaskState.TAKEN else "settled")
+    worker.runner.work()
+    assert found(site, "young").state == "settled"
+
+
+def test_a_task_that_was_held_goes_on_as_soon_as_it_is_approved(site, worker) -> None:
+    worker.step["old"] = failing(ValueError("x"))
+    while found(site, "old").state == "taken":
+        worker.runner.work()
+        worker.machine.passed += 2000
+    worker.machine.passed -= 2000
+    del worker.step["old"]
+    with write(site.engine) as connection:
+        tasks.move(connection, tasks.find(connection, "old"), TaskState.APPROVED, 1.0)
+    worker.runner.work()
+    assert found(site, "old").state == "settled"
+
+
+def test_an_orderly_stop_is_not_counted(site, worker) -> None:
+    for _ in range(running.PROCESSES_BEFORE_HELD + 2):
+        runner = Runner(site, pace=PACE)
+        with write(site.engine) as connection:
+            assert tasks.begin(connection, "old", runner.process) == 1
+        runner.stop()
 
 
 def test_every_heartbeat_says_the_same(site, worker) -> None:

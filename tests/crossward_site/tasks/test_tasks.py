@@ -1,6 +1,8 @@
-"""The tasks a site took: where each goes on, who is busy with it, what it names."""
+"""The tasks a site took: where each goes on, in which order, how many processes ended over it, what it names."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from crossward.protocol.constants import TaskKind
 from crossward.protocol.tasks import TaskMessage
@@ -8,6 +10,7 @@ from crossward.study.wire import task_message
 from crossward_service.db.engine import write
 from crossward_site.tasks import service as tasks
 from crossward_site.tasks.tables import TaskState
+from machines import StillMachine
 
 
 def test_a_task_taken_again_goes_on_where_it_was(site, study) -> None:
@@ -23,13 +26,25 @@ def test_a_task_taken_again_goes_on_where_it_was(site, study) -> None:
         assert tasks.take(site, connection, first).state == "taken"
 
 
-def test_a_claim_keeps_others_off(site, study) -> None:
+def test_tasks_are_listed_in_the_order_they_came(site, study) -> None:
+    site = replace(site, machine=StillMachine())
+    with write(site.engine) as connection:
+        for id in ("c", "a", "b"):
+            site.machine.time -= 86_400  # a clock that is set back does not reorder them
+            tasks.take(site, connection, task_message(study, id=id, kind=TaskKind.TRAIN_TARGET, lease_seconds=10))
+        assert [task.id for task in tasks.listed(connection)] == ["c", "a", "b"]
+
+
+def test_processes_that_end_over_a_task_are_counted(site, study) -> None:
     with write(site.engine) as connection:
         tasks.take(site, connection, task_message(study, id="t1", kind=TaskKind.TRAIN_TARGET, lease_seconds=10))
-        assert tasks.claim(connection, "one", 100.0, 5.0).id == "t1"
-        assert tasks.claim(connection, "two", 104.0, 5.0) is None
-        assert tasks.claim(connection, "one", 104.0, 5.0).id == "t1"
-        assert tasks.claim(connection, "two", 110.0, 5.0).id == "t1"
+        assert [tasks.begin(connection, "t1", process) for process in ("one", "one", "two", "two")] == [1, 1, 2, 2]
+        tasks.rest_all(connection, "one")  # it is not the last: that one may be at work
+        assert tasks.begin(connection, "t1", "three") == 3
+        tasks.rest_all(connection, "three")
+        assert tasks.begin(connection, "t1", "four") == 1
+        tasks.rest(connection, "t1")
+        assert tasks.begin(connection, "t1", "five") == 1
 
 
 def test_a_task_of_an_older_coordinator_names_no_lead(study) -> None:

@@ -25,7 +25,6 @@ from crossward.errors import Unreachable
 from crossward.protocol.canonical import canonical
 from crossward.protocol.states import TaskState
 from crossward.study import study_for
-from crossward_coordinator import app as coordinator_app
 from crossward_coordinator.app import create_app
 from crossward_coordinator.database import metadata
 from crossward_coordinator.main import init
@@ -33,9 +32,11 @@ from crossward_coordinator.parties.tables import nonces, parties
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.studies.tables import studies
 from crossward_coordinator.tasks.tables import tasks
+from crossward_coordinator.times import ages
 from crossward_lab.simulate.hospitals import Federation
 from crossward_service.db.engine import connect, read, write
 from crossward_service.http.serve import address, new_server
+from machines import MovedMachine
 from verified import verify_all
 
 HERE = Path(__file__).parent
@@ -63,10 +64,11 @@ def trust_once(monkeypatch):
     monkeypatch.setattr(client, "_trust", TRUST)
 
 
-@pytest.fixture(autouse=True)
-def wait_for_locks(monkeypatch):
+class PatientMachine(MovedMachine):
     """Writers on a slow disk take their turns, however long: a lock is missed only if nobody gives it back."""
-    monkeypatch.setattr(coordinator_app, "connect", functools.partial(connect, patience=LOCK_SECONDS))
+
+    def database(self, url):
+        return connect(url, patience=LOCK_SECONDS)
 
 
 class World:
@@ -76,18 +78,23 @@ class World:
         self.settings = {"data_dir": folder, "database_url": database_url, "port": 0, **QUICK, **PATIENT, **settings}
         self.initialised = init(CoordinatorSettings(**self.settings))
         self._stack, self._federation = stack, federation
+        self.machine = PatientMachine()
         self.sites, self._people = {}, {}
         self.tampered = False
 
     # -- servers --------------------------------------------------------------------------------------------------
     def serve(self, **settings):
         """Start a coordinator; gives its address. The last one started is the one that is talked to."""
-        self.url = self._stack.enter_context(running(CoordinatorSettings(**{**self.settings, **settings})))
+        self.url = self._stack.enter_context(running(self.app(**settings)))
         return self.url
+
+    def app(self, machine=None, **settings):
+        """A coordinator that nobody serves yet: its clock stands still."""
+        return create_app(CoordinatorSettings(**{**self.settings, **settings}), machine or self.machine)
 
     @contextmanager
     def serving(self, **settings):
-        with running(CoordinatorSettings(**{**self.settings, **settings})) as self.url:
+        with running(self.app(**settings)) as self.url:
             for site in self.sites.values():
                 site.url = self.url
             yield self.url
@@ -174,7 +181,7 @@ class World:
 
     # -- the database ---------------------------------------------------------------------------------------------
     def stored(self):
-        """All that is stored, but for nonces and when a party was last seen."""
+        """All that is stored, but for nonces, when a party was last seen, and the coordinator's age."""
         engine = connect(self.settings["database_url"])
         with read(engine) as connection:
             found = {
@@ -182,7 +189,7 @@ class World:
                     connection.execute(select(*[c for c in table.c if c is not parties.c.seen])).all(), key=repr
                 )
                 for table in metadata.sorted_tables
-                if table is not nonces
+                if table not in (nonces, ages)
             }
         engine.dispose()
         return found
@@ -203,10 +210,10 @@ class World:
         engine.dispose()
 
     def pass_deadline(self, study):
-        self.change(update(studies).where(studies.c.id == study.id).values(deadline=time.time()))
+        self.change(update(studies).where(studies.c.id == study.id).values(due=0.0))
 
     def expire_leases(self):
-        self.change(update(tasks).where(tasks.c.state == TaskState.LEASED).values(lease_until=time.time()))
+        self.change(update(tasks).where(tasks.c.state == TaskState.LEASED).values(lease_until=0.0))
 
     def until(self, study, *states, seconds=180.0):
         """Wait until a study is in one of the states."""
@@ -218,8 +225,8 @@ class World:
 
 
 @contextmanager
-def running(settings):
-    app, ready = create_app(settings), threading.Event()
+def running(app):
+    settings, ready = app.state.settings, threading.Event()
     server, listener = new_server(app, settings, lambda line: ready.set())
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

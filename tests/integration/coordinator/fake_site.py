@@ -58,6 +58,12 @@ class FakeSite:
         )
         return TaskMessage.from_json(answer.body) if answer.status == 200 else None
 
+    def take(self, wait=0.0):
+        """Take a task and say so, as a site does: until then it is given again."""
+        task = self.next(wait)
+        self.heartbeat(task, progress=0.0)
+        return task
+
     def heartbeat(self, task, progress=0.5, attempt=None):
         message = HeartbeatMessage(task=task.id, attempt=attempt or task.attempt, progress=progress)
         return self.call("POST", f"/v1/tasks/{task.id}/heartbeat", body=message.canonical()).json()

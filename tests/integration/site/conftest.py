@@ -68,7 +68,7 @@ MAPPING = {
     },
     "labels": {"diabetes": {"column": "dm", "recode": {"1": True, "0": False}}},
 }
-PACE = Pace(poll=0.0, tick=0.02, claim=0.2, retry=0.1)
+PACE = Pace(poll=0.0, tick=0.02, pulse=0.05, retry=0.1)
 POSTGRES = runpy.run_path(str(Path(__file__).parents[2] / "postgres.py"))
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -145,7 +145,7 @@ class Hospital:
         return advance(self.site, runner.coordinator(), task)
 
     def settle(self, seconds: float = 300.0) -> None:
-        """Work until nothing is open here; a dead worker's claim runs out in between."""
+        """Work until nothing is open here; what fails is put off, and tried again."""
         end = time.monotonic() + seconds
         while True:
             with suppress(CrosswardError):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from crossward.errors import Conflict, NotConverged
+from crossward.errors import InvalidMessage, NotConverged, RemoteProblem
+from crossward.protocol.constants import DeclineReason
 from crossward.protocol.ledger.lines import ReleaseBody
 from crossward.study import wire
 from crossward_service.db.engine import write
 from crossward_site.approvals import service as approvals
+from crossward_site.coordinator import Coordinator
 from crossward_site.data.service import Vault
 from crossward_site.tasks import steps
 
@@ -32,28 +34,100 @@ def test_no_record_is_read_before_the_charge_is_durable_and_mirrored(federation,
     assert seen == [["open", "reserve"]]
 
 
-def test_not_converged_is_held_and_stays_visible_when_cancelled(federation, study, monkeypatch) -> None:
+@pytest.mark.parametrize("approve", [True, False])
+def test_not_converged_is_held_also_when_its_study_is_cancelled(federation, study, monkeypatch, approve) -> None:
+    """It was paid for: only the steward gives it up. Trained again, it is kept here though nobody takes it."""
     branch = federation.hospital("branch", "target")
 
     def stop(*given):
         raise NotConverged("The solver found no step.")
 
-    monkeypatch.setattr(steps, "train", stop)
-    federation.start(study(method="direct"))
-    branch.drive()
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "train", stop)
+        federation.start(study(method="direct"))
+        branch.drive()
+    federation.call("lead", "POST", "/v1/studies/sugar/cancel", {"reason": "enough"})
+    branch.runners[-1].beat(branch.tasks()[0])
     [held] = approvals.waiting(branch.site)
     assert held.state == "held"
     assert "no step" in held.cause
+    approvals.answer(branch.site, held.task, approve)
+    branch.settle()
+    assert approvals.waiting(branch.site) == []
+    [task] = branch.tasks()
+    assert task.state == ("refused" if approve else "declined")
+    assert [line.kind for line in branch.lines()] == ["open", "reserve", *["release"] * approve]
+    assert federation.mirror("branch") == branch.lines()
+    assert (branch.outbox() is not None) == approve
+    assert federation.study("sugar")["tasks"][0]["release"] is None
+
+
+@pytest.mark.parametrize("state", ["reserved", "stored"])
+def test_what_was_paid_for_is_finished_after_its_study_was_cancelled(federation, study, state) -> None:
+    branch = federation.hospital("branch", "target")
+    federation.start(study(method="direct"))
+    branch.drive_until(state)
     federation.call("lead", "POST", "/v1/studies/sugar/cancel", {"reason": "enough"})
     branch.runners[-1].beat(branch.tasks()[0])
-    [ended] = approvals.waiting(branch.site)
-    assert ended.state == "cancelled"
-    assert "no step" in ended.cause
-    with pytest.raises(Conflict):
-        approvals.answer(branch.site, held.task, True)
-    approvals.answer(branch.site, held.task, False)
-    assert approvals.waiting(branch.site) == []
-    assert branch.tasks()[0].state == "cancelled"
+    assert branch.tasks()[0].state == state
+    branch.settle()
+    [task] = branch.tasks()
+    assert (task.state, task.cause) == ("refused", "The task was cancelled: enough")
+    assert branch.outbox() is not None
+    assert federation.mirror("branch") == branch.lines()
+    assert [line.kind for line in branch.lines()] == ["open", "reserve", "release"]
+
+
+def test_what_is_in_the_way_of_a_paid_task_is_the_stewards(federation, study, monkeypatch) -> None:
+    """Before the charge it would be declined."""
+    branch = federation.hospital("branch", "target")
+    federation.start(study(method="direct"))
+    branch.drive_until("reserved")
+
+    def refuse(*given):
+        raise steps.Declined(DeclineReason.NO_DATA, "The dataset is not open.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "_announced", refuse)
+        branch.drive()
+    [held] = approvals.waiting(branch.site)
+    assert (held.state, held.cause) == ("held", "The dataset is not open.")
+    approvals.answer(branch.site, held.task, True)
+    branch.settle()
+    assert federation.study("sugar")["state"] == "complete"
+
+
+def test_the_mirror_has_the_release_line_before_the_bytes_leave(federation, study, monkeypatch) -> None:
+    branch = federation.hospital("branch", "target")
+    seen = []
+
+    def result(self, message, original=Coordinator.result):
+        seen.append([line.kind for line in federation.mirror("branch")])
+        return original(self, message)
+
+    monkeypatch.setattr(Coordinator, "result", result)
+    federation.start(study(method="direct"))
+    branch.settle()
+    assert seen == [["open", "reserve", "release"]]
+
+
+def test_lines_that_are_not_taken_refuse_no_release(federation, study, monkeypatch) -> None:
+    """Nothing was said about the bytes: they were not sent."""
+    branch = federation.hospital("branch", "target")
+    federation.start(study(method="direct"))
+    branch.drive_until("stored")
+    [task] = branch.tasks()
+
+    def refuse(self, lines):
+        raise InvalidMessage("No.", "Mend.") from RemoteProblem("No.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Coordinator, "send_lines", refuse)
+        with pytest.raises(InvalidMessage):
+            branch.stepped(task)
+    assert branch.tasks()[0].state == "stored"
+    branch.settle()
+    assert federation.study("sugar")["state"] == "complete"
 
 
 @pytest.mark.parametrize("method", ["direct", "pst-f"])

@@ -12,13 +12,15 @@ from crossward.errors import CrosswardError, NotReady, StorageFailed, Unreachabl
 from crossward.privacy.budget import Budget
 from crossward.protocol.ledger.lines import OpenBody
 from crossward_service.db.engine import connect, read, write
+from crossward_site.approvals import service as approvals
 from crossward_site.coordinator import Coordinator
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import CsvPlace
 from crossward_site.data.service import Vault
 from crossward_site.desk import service as desk
 from crossward_site.ledger import service as ledger
-from crossward_site.tasks import outbox
+from crossward_site.tasks import outbox, steps
+from crossward_site.tasks.runner import PROCESSES_BEFORE_HELD
 from crossward_site.tasks.service import CRASH_POINTS
 from envelopes import digest_of
 
@@ -38,6 +40,7 @@ def test_a_site_killed_at_any_point_releases_once(sites, alone, point: str) -> N
     before = main.outbox()
     assert (before is not None) == (point in STORED)
     main.settle()
+    assert [task.attempt for task in main.tasks()] == [1]  # a crash costs no lease
     assert [line.kind for line in main.lines()] == ["open", "reserve", "release"]
     assert federation.mirror("main") == main.lines()
     sent = json.loads(main.outbox())
@@ -45,6 +48,84 @@ def test_a_site_killed_at_any_point_releases_once(sites, alone, point: str) -> N
     assert released(federation) == [digest_of(sent)]
     assert federation.call("auditor", "GET", f"/v1/releases/{digest_of(sent)}") == sent
     assert Vault(main.site).balance("patients").spend.nano_epsilon == 10**9
+
+
+def test_a_lost_offer_is_made_again_at_once(federation, alone, monkeypatch) -> None:
+    main = federation.hospital("main", "target")
+    federation.start(alone())
+    offers = []
+
+    def once(self, wait, ask=Coordinator.next_task):
+        offers.append(ask(self, wait))
+        if len(offers) == 1:
+            raise Unreachable("The answer was lost.")
+        return offers[-1]
+
+    monkeypatch.setattr(Coordinator, "next_task", once)
+    with pytest.raises(Unreachable):
+        main.drive()
+    assert main.tasks() == []
+    main.drive()
+    assert [task.state for task in main.tasks()] == ["settled"]
+    assert [offer and offer.attempt for offer in offers] == [1, 1, None, None]
+
+
+def test_a_task_that_kills_process_after_process_is_held(sites, alone) -> None:
+    federation = sites
+    main = federation.hospital("main", "target")
+    federation.start(alone())
+    for _ in range(PROCESSES_BEFORE_HELD):
+        main.killed_at("during-train")
+    main.drive()
+    [held] = approvals.waiting(main.site)
+    assert (held.state, held.cause) == ("held", "3 processes of this site ended while they worked on it.")
+    assert held.epsilon_charged == 1.0
+    federation.start(alone("next"))  # and keeps no other back
+    main.drive()
+    assert federation.study("next")["tasks"][0]["state"] == "done"
+    approvals.answer(main.site, held.task, True)
+    main.killed_at("during-train")  # it is counted anew
+    main.settle()
+    assert federation.study("sugar")["tasks"][0]["state"] == "done"
+    assert [line.kind for line in main.lines()].count("reserve") == 2
+
+
+def test_what_is_stored_is_sent_however_many_processes_end(federation, alone) -> None:
+    main = federation.hospital("main", "target")
+    federation.start(alone())
+    for _ in range(PROCESSES_BEFORE_HELD + 1):
+        main.killed_at("after-publish")
+    main.settle()
+    assert [task.state for task in main.tasks()] == ["settled"]
+
+
+def test_an_orderly_stop_is_no_death(federation, alone, monkeypatch) -> None:
+    """Also one that does not wait for the end of a long training."""
+    main = federation.hospital("main", "target")
+    federation.start(alone())
+    begun, go_on = threading.Event(), threading.Event()
+
+    def long(*given, train=steps.train):
+        begun.set()
+        assert go_on.wait(300)
+        return train(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "train", long)
+        for _ in range(PROCESSES_BEFORE_HELD + 1):
+            runner = main.new_runner()
+            runner.start()
+            assert begun.wait(300)
+            begun.clear()
+            runner.stop(0.1)
+        go_on.set()
+        for runner in main.runners:
+            for worker in runner._workers:
+                worker.join()
+    main.new_runner()
+    main.settle()
+    assert [line.kind for line in main.lines()] == ["open", "reserve", "release"]
+    assert federation.study("sugar")["tasks"][0]["state"] == "done"
 
 
 def test_a_lost_acknowledgement_gets_the_same_receipt(federation, alone, monkeypatch) -> None:

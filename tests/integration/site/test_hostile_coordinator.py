@@ -78,7 +78,7 @@ def test_no_task_stands_on_an_aucs_charge(federation, study) -> None:
     assert (refused.state, refused.reason) == ("declining", "unsupported")
     with write(branch.site.engine) as connection:  # nor one that was cancelled, and goes on as if it were charged
         connection.execute(update(task_tables.tasks).values(state=TaskState.RESERVED))
-    assert branch.stepped(replace(refused, state=TaskState.RESERVED)).state == "declining"
+    assert branch.stepped(replace(refused, state=TaskState.RESERVED)).state == "held"
 
 
 def test_a_forged_release_is_refused_whoever_the_key_is(federation, study) -> None:

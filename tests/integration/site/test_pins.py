@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from crossward.client import SiteClient
 from crossward.errors import (
+    Conflict,
     InvalidInput,
     NotFound,
     WrongRole,
@@ -111,3 +112,24 @@ def test_another_key_of_a_pinned_party_waits_for_the_steward(federation, study, 
     approvals.answer(branch.site, held.task, True)
     branch.settle()
     assert federation.study("sugar")["state"] == "complete"
+
+
+def test_what_was_held_before_its_charge_ends_with_its_study_and_stays_to_be_seen(federation, study) -> None:
+    main, branch = federation.hospital("main", "source"), federation.hospital("branch", "target")
+    with write(branch.site.engine) as connection:
+        pins.pin(connection, "main", keys.public_text(keys.generate()), 1.0)
+    federation.start(study())
+    main.settle()
+    branch.drive()
+    [held] = approvals.waiting(branch.site)
+    federation.call("lead", "POST", "/v1/studies/sugar/cancel", {"reason": "enough"})
+    branch.runners[-1].beat(branch.tasks()[0])
+    [ended] = approvals.waiting(branch.site)
+    assert ended.state == "cancelled"
+    assert held.cause in ended.cause
+    with pytest.raises(Conflict):
+        approvals.answer(branch.site, held.task, True)
+    approvals.answer(branch.site, held.task, False)
+    assert approvals.waiting(branch.site) == []
+    assert branch.tasks()[0].state == "cancelled"
+    assert branch.lines("reserve") == []

@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
-from sqlalchemy import update
 
 from crossward.client.http import NEVER, Answer, HttpClient
 from crossward.errors import NotReady, Unreachable
-from crossward_service.db.engine import write
 from crossward_site.approvals import service as approvals
 from crossward_site.coordinator import Coordinator
 from crossward_site.desk import service as desk
 from crossward_site.tasks import steps
-from crossward_site.tasks import tables as task_tables
 
 
 def test_a_failed_send_changes_no_public_word(federation, monkeypatch, alone) -> None:
@@ -44,10 +41,10 @@ def test_a_step_that_breaks_on_one_study_lets_the_next_be_published(federation, 
     federation.start(alone("good"))
     train = steps.train
 
-    def broken(announcement, rows):
+    def broken(announcement, rows, noise):
         if announcement.task.study_id == "bad":
             raise RuntimeError("a bug")
-        return train(announcement, rows)
+        return train(announcement, rows, noise)
 
     monkeypatch.setattr(steps, "train", broken)
     main.drive()
@@ -57,8 +54,7 @@ def test_a_step_that_breaks_on_one_study_lets_the_next_be_published(federation, 
         states = {task.study_id: task.state for task in main.tasks()}
         if states["bad"] == "held":
             break
-        with write(main.site.engine) as connection:
-            connection.execute(update(task_tables.tasks).values(busy_until=None))
+        main.runners[-1].renew()  # it waits no longer
     assert states == {"bad": "held", "good": "settled"}
     [bad] = [task for task in main.tasks() if task.study_id == "bad"]
     main.runners[-1].beat(bad)
@@ -90,7 +86,7 @@ def test_a_malformed_answer_does_not_end_the_loops(federation, monkeypatch, path
     while time.monotonic() < end:
         if len(spoiled) == 2 and federation.study("sugar")["tasks"][0]["state"] == "done":
             break
-        assert all(thread.is_alive() for thread in runner._threads)
+        assert all(thread.is_alive() for thread in runner._workers)
         time.sleep(0.05)
         if len(spoiled) == 2:  # the task waits until its heart has been answered strangely twice
             for asked in approvals.waiting(main.site):

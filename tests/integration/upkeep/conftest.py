@@ -75,7 +75,7 @@ def findings():
     return examined
 
 
-QUICK = {"POLL_SECONDS": "0.2", "TICK_SECONDS": "0.1", "CLAIM_SECONDS": "0.5", "RETRY_SECONDS": "0.1"}
+QUICK = {"POLL_SECONDS": "0.2", "TICK_SECONDS": "0.1", "PULSE_SECONDS": "0.2", "RETRY_SECONDS": "0.1"}
 BRANCH = "branch-1"
 
 

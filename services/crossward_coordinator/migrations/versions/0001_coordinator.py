@@ -40,6 +40,7 @@ EVENT_KINDS = (
 
 def upgrade() -> None:
     """Create everything."""
+    op.create_table("probe", _number("id", key=True), _big("count"))
     _people()
     _parties()
     _studies()
@@ -75,6 +76,7 @@ def _of(column: str, other: str) -> sa.ForeignKeyConstraint:
 
 def _people() -> None:
     op.create_table("identity", _text("name", key=True), _text("public_key"), _time("created"))
+    op.create_table("ages", _text("name", key=True), _time("seconds"))
     op.create_table(
         "tokens",
         _text("hash", key=True),
@@ -133,6 +135,7 @@ def _studies() -> None:
         _time("created"),
         _time("started", null=True),
         _time("deadline", null=True),
+        _time("due", null=True),
         _time("ended", null=True),
         _number("events"),
     )
@@ -168,6 +171,7 @@ def _tasks() -> None:
         *_word("state", TASK_STATES),
         _text("cause", None),
         _number("attempt"),
+        sa.Column("heard", sa.Boolean(), nullable=False),
         _time("available"),
         _time("lease_until", null=True),
         _time("progress"),

@@ -43,6 +43,11 @@ def _word(
 def upgrade() -> None:
     """Every table of a site."""
     op.create_table("facts", _text("name", 64, primary_key=True), sa.Column("value", sa.Text, nullable=False))
+    op.create_table(
+        "probe",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("count", sa.BigInteger, nullable=False),
+    )
     _identity()
     _data()
     _tasks()
@@ -115,8 +120,9 @@ def _tasks() -> None:
         sa.Column("trouble", sa.Text, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False),
         sa.Column("progress", sa.Float, nullable=False),
-        _text("worker", 64, nullable=True),
-        sa.Column("busy_until", sa.Float),
+        sa.Column("begun", sa.Integer, nullable=False),
+        _text("begun_by", 64, nullable=True),
+        sa.Column("number", sa.Integer, nullable=False, unique=True),
         sa.Column("taken", sa.Float, nullable=False),
         sa.Column("updated", sa.Float, nullable=False),
     )

@@ -1,23 +1,29 @@
 """A task is one party's while its lease lasts; heartbeats keep it, and a lease that ends gives it again."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import select
 
-from crossward.errors import (
-    Conflict,
-    InvalidMessage,
-)
+from crossward.errors import Conflict, InvalidMessage
 from crossward.protocol.tasks import HeartbeatMessage
 from crossward_coordinator.tasks.tables import tasks
 from crossward_service.db.engine import connect, read
 
 
+def leased(world):
+    """The one task that there is, as it is stored."""
+    engine = connect(world.settings["database_url"])
+    with read(engine) as connection:
+        found = connection.execute(select(tasks)).one()
+    engine.dispose()
+    return found
+
+
 def test_two_workers_never_lease_a_task_twice(world):
-    world.begin()
+    study = world.begin()
+    before = world.show(study)["events"]
     urls = [world.url, world.serve()]
     site = world.sites["main"]
     for url in urls:
@@ -29,15 +35,45 @@ def test_two_workers_never_lease_a_task_twice(world):
         return site.next(url=urls[number % 2])
 
     with ThreadPoolExecutor(6) as pool:
-        tasks = list(pool.map(take, range(6)))
-    assert sum(task is not None for task in tasks) == 1
+        given = list(pool.map(take, range(6)))
+    assert {(task.id, task.attempt) for task in given if task} == {(given[0].id, 1)}
+    assert world.show(study)["events"] == before + 1
+    site.heartbeat(given[0])
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(take, range(6))) == [None] * 6
+
+
+def test_a_task_whose_answer_was_lost_is_given_again_at_once(world):
+    world.begin(method="direct")
+    site = world.sites["branch-1"]
+    lost = site.next()
+    before = leased(world)
+    assert site.next() == lost
+    assert leased(world) == before  # the same lease, no longer than before
+    site.heartbeat(lost)
+    assert site.next() is None
+
+
+def test_a_task_that_is_never_taken_in_keeps_no_other_back(world):
+    """Its lease ends however often it is asked for; then the others have their turn."""
+    for name in ("one", "two"):
+        world.begin(id=name, method="direct")
+    site = world.sites["branch-1"]
+    first = site.next()
+    for _ in range(3):
+        assert site.next() == first
+    world.expire_leases()
+    other = site.take(wait=120)
+    assert other.id != first.id
+    again = site.next(wait=120)
+    assert (again.id, again.attempt) == (first.id, 2)
 
 
 def test_a_lease_expires_and_the_task_is_given_again(world_of, url):
     world = world_of(url)
     study = world.begin(method="direct")
     site = world.sites["branch-1"]
-    first = site.next()
+    first = site.take()
     assert site.next() is None
     world.expire_leases()
     second = site.next(wait=120)
@@ -56,14 +92,10 @@ def test_heartbeats_keep_a_lease(world_of, sqlite_url):
     task = site.next()
     for _ in range(3):
         world.expire_leases()
-        began = time.time()
         assert not site.heartbeat(task)["cancelled"]
-        engine = connect(world.settings["database_url"])
-        with read(engine) as connection:
-            kept = connection.execute(select(tasks.c.state, tasks.c.lease_until, tasks.c.attempt)).one()
-        engine.dispose()
+        kept = leased(world)
         assert (kept.state, kept.attempt) == ("leased", 1)
-        assert kept.lease_until >= began + world.settings["lease_seconds"]
+        assert kept.lease_until >= world.settings["lease_seconds"]
     assert site.next() is None
 
 

@@ -51,7 +51,7 @@ def test_results_of_two_studies_arrive_in_the_other_order(world):
     for name in ("one", "two"):
         world.begin(id=name)
     site = world.sites["main"]
-    first, second = (site.result(site.next()) for _ in range(2))  # the second repeats the lines of the first
+    first, second = (site.result(site.take()) for _ in range(2))  # the second repeats the lines of the first
     site.publish(second)
     site.confirmed = 0
     site.publish(first)

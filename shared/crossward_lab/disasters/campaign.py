@@ -1,0 +1,93 @@
+"""Many histories, on all cores, and what came of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+from crossward.errors import InvalidSetting
+from crossward_lab.disasters.history import Outcome, run
+from crossward_lab.disasters.plan import LIES, Kind
+from crossward_lab.disasters.planted import FAULTS
+
+TWINS = 10
+"""Every so many histories one is told again with other records: the coordinator must see the same."""
+
+AT_ONCE = 20
+"""Histories that a process is given at a time."""
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A history that failed, and at which line of its story."""
+
+    seed: int
+    violation: str
+    line: int
+
+
+def tell(seed: int, planted: str | None = None) -> Outcome:
+    """One history; every tenth is told twice, with other records."""
+    if planted is not None and planted not in FAULTS:
+        raise InvalidSetting(f"There is no fault {planted!r} to plant.", f"Known are {', '.join(FAULTS)}.")
+    with FAULTS[planted]() if planted else nullcontext():
+        outcome = run(seed)
+        lied = {kind.name.lower() for kind in LIES} & set(outcome.kinds)
+        if seed % TWINS or not outcome.passed or lied:
+            return outcome
+        other = run(seed, variant=1)
+    if outcome.seen == other.seen:
+        return outcome
+    pairs = zip((*outcome.seen, ""), (*other.seen, ""), strict=False)
+    first = next(pair for pair in pairs if pair[0] != pair[1])
+    words = f"what the coordinator sees hangs on the records: {first[0]!r}, or with other records {first[1]!r}"
+    return replace(outcome, violations=(words,), story=(*outcome.story, f"VIOLATION: {words}"))
+
+
+def campaign(seeds: Sequence[int], workers: int, planted: str | None = None) -> Iterator[Outcome]:
+    """All these histories, as they end. Of those that pass, what they told is left out."""
+    batches = [seeds[first : first + AT_ONCE] for first in range(0, len(seeds), AT_ONCE)]
+    if workers == 1:
+        for batch in batches:
+            yield from _tell_all(batch, planted)
+        return
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    context = multiprocessing.get_context("spawn")
+    try:
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+            for outcomes in pool.map(_tell_all, batches, [planted] * len(batches)):
+                yield from outcomes
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _tell_all(seeds: Sequence[int], planted: str | None) -> list[Outcome]:
+    return [_brief(tell(seed, planted)) for seed in seeds]
+
+
+def _brief(outcome: Outcome) -> Outcome:
+    return replace(outcome, story=(), seen=()) if outcome.passed else replace(outcome, seen=())
+
+
+def find(planted: str, most: int, workers: int, first: int = 1) -> Outcome | None:
+    """The first history that finds a planted fault, of so many at most."""
+    for outcome in campaign(range(first, first + most), workers, planted):
+        if not outcome.passed:
+            return outcome
+    return None
+
+
+def kinds_of(outcome: Outcome) -> list[str]:
+    """The disasters of a history, in words."""
+    return [str(Kind[name.upper()]) for name in outcome.kinds]

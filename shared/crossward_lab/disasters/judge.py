@@ -1,0 +1,381 @@
+"""What must be true after every step, and in the end.
+
+The judge reads the databases' files itself, with SQL of its own, and sees every message; it asks no service.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crossward.privacy.budget import Budget
+from crossward.study import Study
+from crossward_lab.disasters.federation import BUDGET, TICK, Hospital
+from crossward_lab.disasters.network import Call
+from crossward_lab.disasters.plan import Kind
+
+if TYPE_CHECKING:
+    from crossward_lab.disasters.history import World
+    from crossward_lab.disasters.host import Process
+
+ENDED = ("complete", "failed", "cancelled")
+NANO_BUDGET = Budget.of(BUDGET).nano_epsilon
+LINES = (
+    "SELECT sequence, kind, subject, body, hash FROM ledger_lines WHERE owner = ? AND sequence > ? ORDER BY sequence"
+)
+
+SPEND = "SELECT dataset, cell, nano_epsilon FROM ledger_spend WHERE owner = 'self'"
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class Violation(Exception):
+    """Something that must never be, is."""
+
+
+@dataclass
+class _Chain:
+    """What the judge has seen of one ledger."""
+
+    hashes: list[str] = field(default_factory=list)
+    spent: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
+    charges: dict[str, Any] = field(default_factory=dict)
+    released: dict[str, str] = field(default_factory=dict)
+
+    def take(self, rows: list[tuple[int, str, str, str, str]], whose: str) -> None:
+        for sequence, kind, subject, body, hash in rows:
+            _must(sequence == len(self.hashes) + 1, f"{whose}: line {sequence} follows line {len(self.hashes)}")
+            self.hashes.append(hash)
+            values = json.loads(body)
+            if kind == "reserve":
+                _must(subject not in self.charges, f"{whose}: {subject} is charged twice")
+                self.charges[subject] = values
+                for cell in values["cells"]:
+                    self.spent[values["dataset"], cell] += int(values["nano_epsilon"])
+                    total = self.spent[values["dataset"], cell]
+                    _must(total <= NANO_BUDGET, f"{whose}: cell {cell} has spent {total} of {NANO_BUDGET} nano-epsilon")
+            elif kind == "release":
+                _must(subject in self.charges, f"{whose}: {subject} is released and was never charged")
+                _must(subject not in self.released, f"{whose}: {subject} is released twice")
+                self.released[subject] = values["digest"]
+
+
+class Judge:
+    """Watches one history."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._own: dict[Path, _Chain] = {}
+        self._connections: dict[Path, tuple[int, sqlite3.Connection]] = {}
+        self._mirrors: dict[str, _Chain] = {}
+        self._results: dict[str, str | None] = {}
+        self._states: dict[str, tuple[str, float]] = {}
+        self._left: dict[str, str] = {}  # task -> the digest of the bytes that have left its site
+        self._paid: dict[str, dict[tuple[str, int], int]] = defaultdict(lambda: defaultdict(int))
+        self._forgot = False
+        self.studies: dict[str, Study] = {}
+        self.seen: list[str] = []
+        """What the coordinator saw, without what was released: the same whatever the records say."""
+        self.verdicts: list[str] = []
+
+    # -- after every step ---------------------------------------------------------------------------------------------
+    def committed(self, process: Process, path: Path) -> None:
+        """A transaction was committed."""
+        self._world.steps += 1
+        with self._judged():
+            if path.name == "site.sqlite3":
+                self._look_at_site(path)
+            else:
+                self._look_at_coordinator(path)
+
+    @contextmanager
+    def _judged(self) -> Iterator[None]:
+        """A violation ends the history, also where a service would catch what is raised inside it."""
+        try:
+            yield
+        except Violation as violation:
+            self._object(str(violation))
+
+    def _object(self, words: str) -> None:
+        self.verdicts.append(words)
+        self._world.tell(f"VIOLATION: {words}")
+
+    def _look_at_site(self, path: Path) -> None:
+        chain = self._own.setdefault(path, _Chain())
+        with self._looking_at(path) as connection:
+            self._extend(connection, chain, "self", str(path.parent.name))
+            for dataset, cell, spent in connection.execute(SPEND).fetchall():
+                total = chain.spent[dataset, cell]
+                _must(int(spent) == total, f"{path.parent.name}: cell {cell} has {spent} and the lines say {total}")
+
+    def _extend(self, connection: sqlite3.Connection, chain: _Chain, owner: str, whose: str) -> None:
+        known = len(chain.hashes)
+        rows = connection.execute(LINES, (owner, max(0, known - 1))).fetchall()
+        if known:
+            _must(bool(rows) and rows[0][4] == chain.hashes[-1], f"{whose}: line {known} was taken back or changed")
+            rows = rows[1:]
+        chain.take(rows, whose)
+
+    @contextmanager
+    def _looking_at(self, path: Path) -> Iterator[sqlite3.Connection]:
+        """A database that is looked at again and again: its connection is kept while the file is the same."""
+        number = path.stat().st_ino
+        known = self._connections.get(path)
+        if known is None or known[0] != number:
+            if known is not None:
+                known[1].close()
+            known = self._connections[path] = number, sqlite3.connect(path)
+        yield known[1]
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        for _, connection in self._connections.values():
+            connection.close()
+
+    def _look_at_coordinator(self, path: Path) -> None:
+        with self._looking_at(path) as connection:
+            for owner, sequence, hash in connection.execute(
+                "SELECT owner, sequence, hash FROM ledger_heads"
+            ).fetchall():
+                chain = self._mirrors.setdefault(owner, _Chain())
+                if (sequence, hash) != (len(chain.hashes), chain.hashes[-1] if chain.hashes else ""):
+                    self._extend(connection, chain, owner, f"the mirror of {owner}")
+            for task, digest in connection.execute("SELECT task, digest FROM results").fetchall():
+                _must(self._results.setdefault(task, digest) == digest, f"{task}: its release was replaced")
+            for study, state, cause in connection.execute("SELECT id, state, cause FROM studies").fetchall():
+                self._look_at_study(study, state, cause)
+
+    def _look_at_study(self, study: str, state: str, cause: str) -> None:
+        now = self._world.time
+        if study not in self._states and self._forgot:
+            self._states[study] = state, -math.inf  # it was so when the backup was made
+        before, since = self._states.get(study, ("draft", now))
+        if state == before:
+            return
+        _must(before not in ENDED, f"{study} was {before} and is {state}")
+        self._states[study] = state, now
+        self._world.tell(f"{study}: {before} -> {state} {cause}")
+        if state in ("failed", "cancelled"):
+            _must(bool(cause), f"{study} is {state} without a cause")
+        if cause.startswith("By the deadline"):
+            lasted = self._world.plan.deadline - (2 * TICK if Kind.WORKERS in self._world.plan.kinds else 0.0)
+            _must(
+                now - since >= lasted - 1e-3, f"{study} ended by a deadline of {lasted:.0f} s after {now - since:.0f} s"
+            )
+
+    # -- on the wire --------------------------------------------------------------------------------------------------
+    def sent(self, process: Process, call: Call) -> Call:
+        """A request leaves a site: for each task the same bytes for ever, and only what was charged and kept first."""
+        if call.method == "POST" and call.path.endswith("/result") and not self._world.lies.lies(process):
+            with self._judged():
+                self._look_at_result(process, call)
+        return call
+
+    def _look_at_result(self, process: Process, call: Call) -> None:
+        message = json.loads(call.body)
+        task, release = message["task"], message["release"]
+        if release is None:
+            return
+        digest = hashlib.sha256(base64.b64decode(release["payload"])).hexdigest()
+        party = process.host.name.partition("'")[0]
+        if task not in self._left:
+            self._left[task] = digest
+            chain = self._own[process.host.folder / "site.sqlite3"]
+            _must(chain.released.get(task) == digest, f"{task}: bytes leave that its site has not written down")
+            charge = chain.charges[task]
+            for cell in charge["cells"]:
+                self._paid[party][charge["dataset"], cell] += int(charge["nano_epsilon"])
+                total = self._paid[party][charge["dataset"], cell]
+                _must(total <= NANO_BUDGET, f"{party}: releases of {total} nano-epsilon have left, of {NANO_BUDGET}")
+        _must(self._left[task] == digest, f"{task}: other bytes leave than before")
+
+    def arrived(self, process: Process, call: Call) -> None:
+        """The coordinator gets a request."""
+        said = "" if self._world.lies.lies(process) else _public(call)
+        path = _DIGEST.sub("*", call.path)
+        self.seen.append(f"{self._world.time:.3f} {process.name} {call.method} {path}?{call.query} {said}")
+
+    # -- people and disasters tell the judge --------------------------------------------------------------------------
+    def expect(self, study: Study) -> None:
+        """A study that will be started."""
+        self.studies[study.id] = study
+
+    def expect_no_more(self, study: Study) -> None:
+        """A study that its lead never got to the coordinator."""
+        self.studies.pop(study.id, None)
+
+    def forget_site(self, path: Path) -> None:
+        """A folder was replaced by an older one, or another process now has it."""
+        self._own.pop(path, None)
+
+    def forget_coordinator(self) -> None:
+        """The coordinator's folder was replaced by an older one: what it has forgotten, it may do again."""
+        self._mirrors.clear()
+        self._results.clear()
+        self._states.clear()
+        self._forgot = True
+
+    def forgotten(self) -> list[Study]:
+        """The studies that the coordinator does not know, or does not know to have started."""
+        with self._looking_at(self._world.coordinator_database) as connection:
+            known = connection.execute("SELECT id FROM studies WHERE state != 'draft'").fetchall()
+        return [study for study in self.studies.values() if (study.id,) not in known]
+
+    def states(self) -> dict[str, int]:
+        """How many studies are in each state."""
+        return dict(sorted(Counter(state for state, _ in self._states.values()).items()))
+
+    @property
+    def releases(self) -> int:
+        """How many releases have left their sites."""
+        return len(self._left)
+
+    def is_active(self, party: str) -> bool:
+        """Whether the coordinator would give a party work."""
+        with self._looking_at(self._world.coordinator_database) as connection:
+            row = connection.execute("SELECT state FROM parties WHERE id = ?", (party,)).fetchone()
+        return row is not None and row[0] == "active"
+
+    def stopped_parties(self) -> list[str]:
+        """The parties that the coordinator has stopped."""
+        with self._looking_at(self._world.coordinator_database) as connection:
+            rows = connection.execute("SELECT id FROM parties WHERE state = 'stopped' ORDER BY id").fetchall()
+        return [row[0] for row in rows]
+
+    def sound_one(self, original: Hospital, clone: Hospital) -> Hospital:
+        """Of two folders of one site, one that goes on where the mirror is: there always is one."""
+        mirror = self._lines_of(self._world.coordinator_database, original.party)
+        chains = [(hospital, self._lines_of(hospital.database, "self")) for hospital in (original, clone)]
+        for hospital, own in chains:
+            if own[: len(mirror)] == mirror:
+                return hospital
+        for hospital, own in chains:
+            if mirror[: len(own)] == own:
+                return hospital
+        self._object(f"{original.party}: neither folder's ledger is the mirror's")
+        return original
+
+    def _lines_of(self, path: Path, owner: str) -> list[str]:
+        query = "SELECT hash FROM ledger_lines WHERE owner = ? ORDER BY sequence"
+        with self._looking_at(path) as connection:
+            return [row[0] for row in connection.execute(query, (owner,)).fetchall()]
+
+    # -- in the end ---------------------------------------------------------------------------------------------------
+    def _heard(self) -> list[Hospital]:
+        """The honest hospitals that the coordinator hears: whom it has revoked can end nothing."""
+        with self._looking_at(self._world.coordinator_database) as connection:
+            rows = connection.execute("SELECT id FROM parties WHERE state = 'revoked'").fetchall()
+        revoked = {row[0] for row in rows}
+        return [hospital for hospital in self._world.honest() if hospital.party not in revoked]
+
+    def is_over(self) -> bool:
+        """Whether everything that was begun has come to an end, at the coordinator and at the sites."""
+        with self._looking_at(self._world.coordinator_database) as connection:
+            states = dict(connection.execute("SELECT id, state FROM studies").fetchall())
+        if any(states.get(study, "draft") not in ENDED for study in self.studies):
+            return False
+        return not any(self._open_tasks(hospital) for hospital in self._heard())
+
+    def is_quiet(self) -> bool:
+        """Whether the mirrors have all there is of the ledgers, and nobody is stopped."""
+        for hospital in self._heard():
+            with self._looking_at(hospital.database) as connection:
+                if connection.execute("SELECT 1 FROM facts WHERE name = 'stopped'").fetchone():
+                    return False
+            own = self._lines_of(hospital.database, "self")
+            if own != self._lines_of(self._world.coordinator_database, hospital.party):
+                return False
+        return not self.stopped_parties()
+
+    def _open_tasks(self, hospital: Hospital) -> list[tuple[str, str]]:
+        with self._looking_at(hospital.database) as connection:
+            query = "SELECT id, state FROM tasks WHERE state NOT IN ('settled', 'declined', 'cancelled', 'refused')"
+            return connection.execute(query).fetchall()
+
+    def last_word(self) -> None:
+        """What must be true in the end, after all disasters are over and people have seen to what they must."""
+        with self._judged():
+            if not self._world.lies.by_coordinator:
+                self._check_studies()
+            for hospital in self._heard():
+                self._check_site(hospital)
+
+    def _check_studies(self) -> None:
+        with self._looking_at(self._world.coordinator_database) as connection:
+            states = dict(connection.execute("SELECT id, state FROM studies").fetchall())
+        for study in self.studies:
+            _must(states.get(study, "draft") in ENDED, f"{study} is {states.get(study)} and never ends")
+
+    def _check_site(self, hospital: Hospital) -> None:
+        party, honest = hospital.party, not self._world.lies.by_coordinator
+        with self._looking_at(hospital.database) as connection:
+            stopped = connection.execute("SELECT value FROM facts WHERE name = 'stopped'").fetchone()
+            states = dict(connection.execute("SELECT id, state FROM tasks").fetchall())
+            kept = {
+                row[0] for row in connection.execute("SELECT task FROM outbox WHERE release IS NOT NULL").fetchall()
+            }
+        self._look_at_site(hospital.database)
+        chain = self._own[hospital.database]
+        if stopped is not None:
+            _must(bool(json.loads(stopped[0])), f"{party} has stopped without a cause")
+            _must(not honest, f"{party} is stopped for ever: {stopped[0]}")
+            return
+        if honest:
+            self._check_mirror(party, chain)
+            for task, state in states.items():
+                open_state = state in ("taken", "approved", "reserved", "stored", "declining", "waiting", "held")
+                _must(not open_state, f"{party}: {task} is {state} and never ends")
+        for task in chain.charges:
+            state = states.get(task)
+            whole = (
+                task in chain.released or task in kept or state in ("approved", "reserved", "held", "stored", "waiting")
+            )
+            lost = Kind.BACKUP in self._world.plan.kinds  # then only the ledger knows of the task
+            _must(whole or lost, f"{party}: {task} is charged, {state}, and neither released nor resumable")
+
+    def _check_mirror(self, party: str, chain: _Chain) -> None:
+        mirror = self._mirrors.get(party, _Chain())
+        with self._looking_at(self._world.coordinator_database) as connection:
+            state, cause = connection.execute("SELECT state, cause FROM parties WHERE id = ?", (party,)).fetchone()
+        _must(state == "active", f"{party} is {state} at the coordinator for ever: {cause}")
+        _must(
+            chain.hashes == mirror.hashes,
+            f"{party}: {len(chain.hashes)} lines of the ledger and {len(mirror.hashes)} of the mirror are not the same",
+        )
+
+
+def _must(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Violation(otherwise)
+
+
+def _public(call: Call) -> str:
+    """What a message says beside what was released, signatures and what hangs on them."""
+    if not call.body:
+        return ""
+    message = json.loads(call.body)
+    if "lines" in message:
+        message["lines"] = [_public_line(text) for text in message["lines"]]
+    if "release" in message:
+        message["release"] = message["release"] is not None
+    for secret in ("public_key", "code"):
+        message.pop(secret, None)
+    return json.dumps(message, sort_keys=True)
+
+
+def _public_line(text: str) -> Any:
+    """A line without what follows from what was released: its own bytes, and those that a target learned from."""
+    line = json.loads(text)
+    line.pop("previous")
+    line["body"].pop("digest" if line["kind"] == "release" else "release", None)
+    return line

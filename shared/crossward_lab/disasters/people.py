@@ -1,0 +1,189 @@
+"""What people do in a history: leads start and cancel studies, operators and stewards see to what has stopped."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crossward.errors import CrosswardError
+from crossward.methods import METHODS as REGISTRY
+from crossward.study import Study, study_for
+from crossward_lab.disasters.federation import SCHEMA, URL, Hospital, RunningSite, ask
+from crossward_lab.disasters.host import Gone
+from crossward_lab.disasters.loop import blocking
+from crossward_lab.disasters.plan import Kind
+from crossward_site.approvals import service as approvals
+from crossward_site.identity.service import Link, join, rotate
+from crossward_site.ledger.service import reconcile
+
+if TYPE_CHECKING:
+    from crossward_lab.disasters.history import World
+
+ROUNDS = 40.0
+"""Seconds between two looks that people take at their services."""
+
+TRIES = 8
+"""How often a lead tries to start a study."""
+
+METHODS = ("simcomb", "pst-h", "direct", "average", "pst-s")
+
+
+def draw_study(world: World, number: int) -> Study:
+    """A study of some of the parties, which not all of them may be able to pay."""
+    draw, plan = world.draw, world.plan
+    sources = sorted(draw.sample(world.names("source"), plan.sources))
+    targets = sorted(draw.sample(world.names("target"), plan.targets))
+    method = draw.choice(METHODS)
+    quorum = {"sources": draw.randint(1, len(sources))} if REGISTRY[method].has_sources else {}
+    return study_for(
+        SCHEMA,
+        id=f"study-{number}",
+        label={"name": "ill", "positive": True},
+        method=method,
+        epsilon=draw.choice((0.25, 0.5, 0.75)),
+        sources=sources,
+        targets=targets,
+        groups=1,
+        quorum=quorum | {"deadline": f"{plan.deadline:.0f}s"},
+    )
+
+
+async def ask_coordinator(world: World, role: str, method: str, path: str, body: Any = None, kind: str = "json") -> Any:
+    """A person's request to whichever process of the coordinator answers; None where it was refused or lost."""
+    server = world.listening()
+    if server is None:
+        return None
+    with suppress(Gone):
+        return await server.process.do(ask(server.app, world.tokens[role], method, path, body, kind))
+    return None
+
+
+async def lead_study(world: World, study: Study) -> None:
+    """Hand a study in, start it, and perhaps cancel it."""
+    world.judge.expect(study)
+    await world.sleep(world.draw.uniform(0.0, 60.0))
+    world.tell(
+        f"lead: {study.id} ({study.method.name}) with {', '.join((*study.sources, *study.targets))}"
+        f" at epsilon {study.epsilon.source or study.epsilon.target:g}"
+    )
+    path, there = f"/v1/studies/{study.id}", False
+    for _ in range(TRIES):
+        if await ask_coordinator(world, "lead", "POST", "/v1/studies", study.to_yaml().encode(), "yaml") is not None:
+            there = True
+            started = await ask_coordinator(world, "lead", "POST", f"{path}/start")
+            if started is not None:
+                break
+        await world.sleep(world.draw.uniform(5.0, 30.0))
+    else:
+        world.tell(f"lead: gives {study.id} up")
+        if not there:
+            world.judge.expect_no_more(study)
+            return
+        while await ask_coordinator(world, "lead", "POST", f"{path}/cancel", {"reason": "it cannot start"}) is None:
+            await world.sleep(30.0)
+        return
+    if Kind.CANCEL in world.plan.kinds and world.draw.random() < 0.5:
+        await world.sleep(world.draw.expovariate(1 / 30))
+        world.tell(f"lead: cancels {study.id}")
+        await ask_coordinator(world, "lead", "POST", f"/v1/studies/{study.id}/cancel", {"reason": "enough"})
+
+
+# -- stewards and operators -------------------------------------------------------------------------------------------
+async def rounds(world: World) -> None:
+    """Look at every service again and again, and see to what waits for a person."""
+    while True:
+        await world.sleep(world.draw.uniform(0.5, 1.5) * ROUNDS)
+        await look_around(world)
+
+
+async def look_around(world: World) -> None:
+    """Answer what is asked at the sites, reconcile what has stopped, on both sides."""
+    for hospital in world.hospitals.values():
+        running = hospital.running
+        if running is None or not running.process.alive:
+            continue
+        if _stopped(hospital.database):
+            await act(world, running, f"steward of {hospital.party}: reconciles", partial(_reconcile, running))
+        elif _asked(hospital.database):
+            await act(world, running, f"steward of {hospital.party}: decides", partial(_decide, world, running))
+        elif world.calm and _is_unknown(running) and world.judge.is_active(hospital.party):
+            world.tell(f"operator: the coordinator has forgotten the key of {hospital.party}")
+            await ask_coordinator(world, "operator", "DELETE", f"/v1/parties/{hospital.party}")
+            await invite_again(world, hospital)
+    for party in world.judge.stopped_parties():
+        world.tell(f"operator: reconciles {party}")
+        await ask_coordinator(world, "operator", "POST", f"/v1/parties/{party}/reconcile")
+
+
+async def act(world: World, running: RunningSite, what: str, does: Any) -> None:
+    """Do something in a site's process; what goes wrong is told, and tried again another time."""
+    world.tell(what)
+
+    def trying() -> None:
+        try:
+            does()
+        except CrosswardError as error:
+            world.tell(f"{running.process.name}: {type(error).__name__}: {error.cause}")
+
+    with suppress(Gone):
+        await running.process.do(blocking(trying))
+
+
+def _decide(world: World, running: RunningSite) -> None:
+    site, calm = running.site, world.calm
+    for question in approvals.waiting(site):
+        if question.state == "cancelled":
+            approvals.answer(site, question.task, approve=False)
+            continue
+        lost = "does not have its bytes" in question.cause
+        refuses = Kind.REFUSAL in world.plan.kinds and not calm and world.draw.random() < 0.3
+        approve = not lost and (not refuses or question.epsilon_charged > 0.0)
+        approvals.answer(site, question.task, approve=approve)
+        running.runner.wake()
+
+
+def _reconcile(running: RunningSite) -> None:
+    reconcile(running.site, running.runner.coordinator())
+    running.runner.renew()
+
+
+def rotate_key(running: RunningSite) -> None:
+    """Change a site's key."""
+    rotate(running.site, Link())
+    running.runner.renew()
+
+
+async def invite_again(world: World, hospital: Hospital) -> None:
+    """A party that was revoked joins once more, with the ledger it has."""
+    body = {"party": hospital.party, "role": hospital.role}
+    invited = await ask_coordinator(world, "operator", "POST", "/v1/parties/invites", body)
+    running = hospital.running
+    if invited is None or running is None:
+        return
+
+    def joins() -> None:
+        join(running.site, URL, invited["code"], (hospital.role,))
+        running.runner.renew()
+
+    await act(world, running, f"{hospital.party}: joins again", joins)
+
+
+def _is_unknown(running: RunningSite) -> bool:
+    """Whether the coordinator knows none of the site's keys any more: it was put back to before."""
+    return "is enrolled here" in running.runner.trouble or "was revoked" in running.runner.trouble
+
+
+def _stopped(database: Path) -> bool:
+    return _one(database, "SELECT 1 FROM facts WHERE name = 'stopped'")
+
+
+def _asked(database: Path) -> bool:
+    return _one(database, "SELECT 1 FROM tasks WHERE state IN ('waiting', 'held')")
+
+
+def _one(database: Path, query: str) -> bool:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(query).fetchone() is not None

@@ -1,0 +1,123 @@
+"""Faults planted in the services, each of which thousands of histories must find: else they prove nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import update
+
+from crossward.protocol.envelopes import SignedRelease
+from crossward.protocol.ledger.lines import LineKind, ReserveBody
+from crossward_coordinator.times import Moment, Timekeeper
+from crossward_lab.disasters import disk
+from crossward_service.db.engine import write
+from crossward_site.ledger.tables import ledger
+from crossward_site.tasks import outbox, runner, service, steps, tables
+from crossward_site.tasks.tables import TaskState, tasks
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+@contextmanager
+def _refund() -> Iterator[None]:
+    """A release that the coordinator would not take gets its charge back."""
+    publish = steps._publish
+
+    def refunding(site: Any, coordinator: Any, task: Any) -> None:
+        publish(site, coordinator, task)
+        with write(site.engine) as connection:
+            line = site.ledger.find(connection, LineKind.RESERVE, task.id)
+            ended = service.find(connection, task.id).state is TaskState.REFUSED
+            if ended and line is not None and isinstance(line.body, ReserveBody):
+                spend = ledger.spend
+                charged = (spend.c.dataset == line.body.dataset) & spend.c.cell.in_(line.body.cells)
+                for row in connection.execute(spend.select().where(charged)).all():
+                    less = str(int(row.nano_epsilon) - line.body.nano_epsilon)
+                    connection.execute(update(spend).where(charged, spend.c.cell == row.cell).values(nano_epsilon=less))
+
+    with _replaced(steps, "_STEPS", steps._STEPS | {TaskState.STORED: refunding}):
+        yield
+
+
+@contextmanager
+def _unflushed() -> Iterator[None]:
+    """A commit is acknowledged before it is flushed."""
+    with _replaced(disk, "SYNCHRONOUS", "OFF"):
+        yield
+
+
+@contextmanager
+def _second_draw() -> Iterator[None]:
+    """What is sent again was drawn again."""
+    sent: set[tuple[Path, str]] = set()
+    publish = outbox.publish
+
+    def drawing_again(site: Any, coordinator: Any, task: Any) -> Any:
+        if (site.home, task.id) in sent:
+            with write(site.engine) as connection:
+                _draw_again(site, connection, coordinator, task)
+        sent.add((site.home, task.id))
+        return publish(site, coordinator, task)
+
+    with _replaced(outbox, "publish", drawing_again):
+        yield
+
+
+def _draw_again(site: Any, connection: Any, coordinator: Any, task: Any) -> None:
+    table = tables.outbox
+    text = connection.execute(table.select().where(table.c.task == task.id)).one().release
+    if text is not None:
+        message = SignedRelease.from_json(text).content()
+        other = message.model_copy(update={"code_version": f"{message.code_version}.1"})
+        signed = SignedRelease.sign(type(message).from_json(other.canonical()), coordinator.identity.key)
+        values = {"release": signed.canonical().decode(), "digest": signed.digest}
+        connection.execute(update(table).where(table.c.task == task.id).values(**values))
+
+
+@contextmanager
+def _wall_clock() -> Iterator[None]:
+    """Leases and deadlines are moments of the wall clock."""
+
+    def now(self: Any) -> Moment:
+        time = self._machine.now()
+        return Moment(time, time)
+
+    with _replaced(Timekeeper, "now", now), _replaced(Timekeeper, "tick", now):
+        yield
+
+
+@contextmanager
+def _given_up() -> Iterator[None]:
+    """What was paid for is given up when nobody wants it any more."""
+
+    def end(self: Any, task: Any, cause: str) -> None:
+        with write(self.site.engine) as connection:
+            open_states = (*service.GIVEN_UP, TaskState.RESERVED)
+            if task.state in open_states:
+                connection.execute(
+                    update(tasks).where(tasks.c.id == task.id).values(state=TaskState.CANCELLED, cause=cause)
+                )
+
+    with _replaced(runner.Runner, "_end", end):
+        yield
+
+
+FAULTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "refund": _refund,
+    "unflushed": _unflushed,
+    "second-draw": _second_draw,
+    "wall-clock": _wall_clock,
+    "given-up": _given_up,
+}
+"""By name. Each is one that somebody might make, and that no test of a single service sees."""

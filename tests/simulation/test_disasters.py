@@ -1,0 +1,49 @@
+"""A hundred histories of the whole federation; and the faults that thousands of them must find."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from crossward_lab.disasters.campaign import find, tell
+from crossward_lab.disasters.history import run
+from crossward_lab.disasters.planted import FAULTS
+
+BATCH = 20
+
+
+@pytest.mark.parametrize("first", range(1, 101, BATCH))
+def test_histories_pass(first):
+    outcomes = [tell(seed) for seed in range(first, first + BATCH)]
+    failed = {outcome.seed: outcome.violations for outcome in outcomes if not outcome.passed}
+    assert failed == {}, "replay one: crossward simulate disasters --replay --seed SEED"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_and_its_seed_replays_to_the_same_line(fault):
+    found = find(fault, 1000, workers=1)
+    assert found is not None, f"1,000 histories did not find {fault}"
+    again = _elsewhere(found.seed, fault)
+    assert again["violations"] == list(found.violations)
+    assert again["story"] == list(found.story)
+
+
+def test_a_history_is_its_seed_whoever_tells_it():
+    here = run(3)
+    there = _elsewhere(3)
+    assert there["trace"] == here.trace
+    assert run(3).trace == here.trace
+    assert run(4).trace != here.trace
+
+
+def _elsewhere(seed, fault=None):
+    """The same history in a process of its own, where every hash and address is another."""
+    command = [sys.executable, "-m", "crossward_cli", "simulate", "disasters"]
+    command += ["--json", "--replay", "--seed", str(seed)]
+    command += ["--planted", fault] if fault else []
+    environment = os.environ | {"PYTHONHASHSEED": "7"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == (1 if fault else 0), ended.stderr
+    return json.loads(ended.stdout)
