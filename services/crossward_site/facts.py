@@ -6,7 +6,7 @@ import json
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from crossward.protocol.canonical import canonical
 from crossward.protocol.constants import Role
@@ -15,6 +15,8 @@ from crossward_service.db.engine import new_row
 from crossward_site.tables import facts
 
 T = TypeVar("T")
+
+_VALUE = select(facts.c.value).where(facts.c.name == bindparam("name"))
 
 
 class Fact(Generic[T]):
@@ -25,7 +27,7 @@ class Fact(Generic[T]):
 
     def get(self, connection: Connection) -> T | None:
         """The value, or None."""
-        text = connection.execute(select(facts.c.value).where(facts.c.name == self.name)).scalar_one_or_none()
+        text = connection.execute(_VALUE, {"name": self.name}).scalar_one_or_none()
         return None if text is None else self._kind.validate_python(json.loads(text))
 
     def put(self, connection: Connection, value: T) -> None:

@@ -72,3 +72,18 @@ def test_a_flag_is_waited_for_as_long_as_was_asked(loop):
 def test_where_nothing_will_ever_happen_it_says_so(loop):
     with pytest.raises(Stuck):
         loop.run_until_complete(asyncio.Event().wait())
+
+
+def test_where_somebody_is_busy_for_ever_it_says_so(loop):
+    async def busy():
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(Stuck, match="no time passes"):
+        loop.run_until_complete(busy())
+
+
+def test_what_is_due_in_a_thousand_years_is_done_then(loop):
+    loop.run_until_complete(asyncio.sleep(3.1557e10 + 0.1))
+    loop.run_until_complete(asyncio.sleep(1e-3))
+    assert loop.time() > 3.1557e10

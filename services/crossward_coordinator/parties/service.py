@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from crossward.errors import Conflict, Forged, KeyRevoked, NotFound, PartyStopped, WrongCode
 from crossward.protocol import keys as ed25519
@@ -16,6 +16,11 @@ from crossward.protocol.constants import COORDINATOR, Role
 from crossward.protocol.states import KeyState, PartyState
 from crossward_coordinator.parties.tables import KEY_STATES, PARTY_STATES, Party, StoredKey, invites, keys, parties
 from crossward_coordinator.releases import service as releases
+
+# Asked for with every request: written once, and so compiled once.
+_PARTY = select(parties).where(parties.c.id == bindparam("party"))
+_LOCKED_PARTY = _PARTY.with_for_update(key_share=True)
+_KEY = select(keys).where(keys.c.key_id == bindparam("key_id"), keys.c.party == bindparam("party"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,8 @@ class Enrolment:
 # -- looking ----------------------------------------------------------------------------------------------------------
 def find(connection: Connection, party: str) -> Party | None:
     """A party, if there is one of this name."""
-    return find_all(connection, [party]).get(party)
+    row = connection.execute(_PARTY, {"party": party}).one_or_none()
+    return None if row is None else Party(**row._asdict())
 
 
 def find_all(connection: Connection, names: Iterable[str]) -> dict[str, Party]:
@@ -56,8 +62,7 @@ def get(connection: Connection, party: str) -> Party:
 
 def lock(connection: Connection, party: str) -> Party:
     """A party that nobody else changes until this transaction ends."""
-    query = select(parties).where(parties.c.id == party).with_for_update(key_share=True)
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_LOCKED_PARTY, {"party": party}).one_or_none()
     return _known(None if row is None else Party(**row._asdict()), party)
 
 
@@ -166,7 +171,7 @@ def _admit(connection: Connection, party: str, role: Role, protocol: int, now: f
 # -- keys -------------------------------------------------------------------------------------------------------------
 def find_key(connection: Connection, party: str, key_id: str) -> StoredKey | None:
     """A key that this party has or had."""
-    row = connection.execute(select(keys).where(keys.c.key_id == key_id, keys.c.party == party)).one_or_none()
+    row = connection.execute(_KEY, {"party": party, "key_id": key_id}).one_or_none()
     return None if row is None else StoredKey(**row._asdict())
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, Engine, delete, update
+from sqlalchemy import Connection, Engine, bindparam, delete, update
 
 from crossward.protocol.states import KeyState
 from crossward_coordinator.parties import service
 from crossward_coordinator.parties.tables import nonces, parties
 from crossward_service.db.engine import new_row, read, write
 from crossward_service.http.signing import PartyKey
+
+_HERE = update(parties).where(parties.c.id == bindparam("signer"))
 
 
 class DatabaseNonces:
@@ -30,7 +32,7 @@ class DatabaseNonces:
             unless_there = new_row(connection, nonces).values(row).on_conflict_do_nothing().returning(nonces.c.nonce)
             added = connection.execute(unless_there).first()
             if added:
-                connection.execute(update(parties).where(parties.c.id == party).values(seen=self._clock()))
+                connection.execute(_HERE, {"signer": party, "seen": self._clock()})
         return added is None
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
-from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, String, Table, Text, select
+from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, String, Table, Text, bindparam, select
 
 from crossward.errors import NotFound
 from crossward.protocol.states import StudyState
 from crossward.study import Study
+from crossward.study.wire import read_study
 from crossward_coordinator.database import metadata
 from crossward_coordinator.times import Moment
 from crossward_service.db.lifecycle import Lifecycle, enum_column
@@ -120,22 +120,20 @@ class StoredStudy:
     @property
     def study(self) -> Study:
         """The checked study file."""
-        return _read(self.document)
+        return read_study(self.document)
 
     def is_due(self, now: Moment) -> bool:
         """Whether the deadline of its phase has passed."""
         return self.due is not None and self.due <= now.age
 
 
+_ONE = select(studies).where(studies.c.id == bindparam("study"))
+_LOCKED = _ONE.with_for_update(key_share=True)
+
+
 def find_study(connection: Connection, study: str, *, lock: bool = False) -> StoredStudy:
     """A study, or `NotFound`; locked, it changes for nobody else until this transaction ends."""
-    query = select(studies).where(studies.c.id == study)
-    row = connection.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
+    row = connection.execute(_LOCKED if lock else _ONE, {"study": study}).one_or_none()
     if row is None:
         raise NotFound(f"There is no study {study}.", "GET /v1/studies lists them.")
     return StoredStudy(**row._asdict())
-
-
-@lru_cache(maxsize=64)
-def _read(document: str) -> Study:
-    return Study.from_canonical(document)

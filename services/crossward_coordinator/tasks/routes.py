@@ -57,9 +57,9 @@ async def next_task(
     """
     elapsed = machine_of(request).elapsed
     end = elapsed() + min(wait, settings.longest_wait)
-    await to_thread.run_sync(_hear, request, party, protocol, limiter=request.app.state.polling)
+    parties.agree(protocol)
     while True:
-        task = await to_thread.run_sync(_take, request, party, limiter=request.app.state.polling)
+        task = await to_thread.run_sync(_take, request, party, protocol, limiter=request.app.state.polling)
         if task is not None:
             crash_point("lease-granted")  # committed, not answered
             return Response(task.canonical(), media_type="application/json")
@@ -69,21 +69,17 @@ async def next_task(
         await anyio.sleep(settings.poll_seconds)
 
 
-def _hear(request: Request, party: str, protocol: int) -> None:
-    """Note which version a party speaks, if that is news; refuse one that has none in common with ours."""
-    parties.agree(protocol)
+def _take(request: Request, party: str, protocol: int) -> TaskMessage | None:
+    """Look first, which takes no lock: most polls find nothing, and no news of the party's version."""
     with read(engine_of(request)) as connection:
-        known = parties.get(connection, party).protocol
-    if known != protocol:
+        known = parties.get(connection, party)
+        waiting = service.is_waiting(connection, party, times_of(request).now())
+    if known.protocol != protocol:
         with write(engine_of(request)) as connection:
             parties.hear(connection, party, protocol)
-
-
-def _take(request: Request, party: str) -> TaskMessage | None:
-    """Look first, which takes no lock: most polls find nothing."""
-    with read(engine_of(request)) as connection:
-        if not service.is_waiting(connection, party, times_of(request).now()):
-            return None
+    parties.check_active(known)
+    if not waiting:
+        return None
     with write(engine_of(request)) as connection:
         return service.take(connection, party, now=times_of(request).now(), lasts=settings_of(request).lease_seconds)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, case, or_, select
+from sqlalchemy import BindParameter, Connection, Select, bindparam, case, or_, select
 
 from crossward.errors import Conflict, InvalidMessage, TaskEnded
 from crossward.protocol.constants import COORDINATOR
@@ -38,11 +38,8 @@ class Pulse:
 
 
 def is_waiting(connection: Connection, party: str, now: Moment) -> bool:
-    """Whether a party has a task to take, and may take it; raises if it is stopped."""
-    known = parties.find(connection, party)
-    if known is not None:
-        parties.check_active(known)
-    return connection.execute(_waiting(party, now).limit(1)).first() is not None
+    """Whether a party has a task to take."""
+    return connection.execute(_ONE_WAITING, {"party": party, "age": now.age}).first() is not None
 
 
 def take(connection: Connection, party: str, *, now: Moment, lasts: float) -> TaskMessage | None:
@@ -57,7 +54,7 @@ def lease(connection: Connection, party: str, *, now: Moment, lasts: float) -> T
     One that the party was given and has not said to have comes first: the answer was lost. It is under the same lease,
     which is not extended: a party that cannot take a task in loses it in the end, and gets its others.
     """
-    for waiting in connection.execute(_waiting(party, now).limit(AT_ONCE)).all():
+    for waiting in connection.execute(_SOME_WAITING, {"party": party, "age": now.age}).all():
         task, stored = lock_task(connection, party, waiting.id)
         if task.is_lost(now):
             return _message(connection, task, stored, task.attempt, lasts)
@@ -128,13 +125,17 @@ def _hold(connection: Connection, task: StoredTask, lasts: float, now: Moment, *
     move_tasks(connection, tasks.c.id == task.id, TaskState.LEASED, of=OPEN, now=now.time, lease_until=until, **values)
 
 
-def _waiting(party: str, now: Moment) -> Select[Any]:
+def _waiting() -> Select[Any]:
     """What a party may be given: what it was given and did not get, then what is ready, the oldest first."""
-    ready = (tasks.c.state == TaskState.READY) & (tasks.c.available <= now.age)
+    age: BindParameter[float] = bindparam("age")
+    ready = (tasks.c.state == TaskState.READY) & (tasks.c.available <= age)
     lost = (tasks.c.state == TaskState.LEASED) & (tasks.c.party != COORDINATOR)
-    lost &= tasks.c.heard.is_(False) & (tasks.c.lease_until > now.age)
-    query = select(tasks.c.id).where(tasks.c.party == party, or_(ready, lost))
+    lost &= tasks.c.heard.is_(False) & (tasks.c.lease_until > age)
+    query = select(tasks.c.id).where(tasks.c.party == bindparam("party"), or_(ready, lost))
     return query.order_by(case((lost, 0), else_=1), tasks.c.available, tasks.c.id)
+
+
+_ONE_WAITING, _SOME_WAITING = _waiting().limit(1), _waiting().limit(AT_ONCE)
 
 
 def _check_names(asked: str, named: str) -> None:

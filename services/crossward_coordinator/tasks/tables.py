@@ -18,6 +18,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    bindparam,
     select,
 )
 
@@ -67,6 +68,10 @@ tasks = Table(
 """The party of `aggregate` is the coordinator."""
 
 _PHASES = list(TaskKind)  # in the order in which a study needs them
+
+_OF_STUDY = select(tasks).where(tasks.c.study == bindparam("study"))
+_ONE = select(tasks).where(tasks.c.id == bindparam("task"), tasks.c.party == bindparam("party"))
+_LOCKED = _ONE.with_for_update()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +125,16 @@ def move_tasks(
 
 def tasks_of(connection: Connection, study: str) -> list[StoredTask]:
     """All tasks of a study, sources first."""
-    rows = connection.execute(select(tasks).where(tasks.c.study == study))
+    rows = connection.execute(_OF_STUDY, {"study": study})
     records = [StoredTask(**row._asdict()) for row in rows]
     return sorted(records, key=lambda task: (_PHASES.index(task.kind), task.party))
 
 
 def lock_task(connection: Connection, party: str, task: str) -> tuple[StoredTask, StoredStudy]:
     """A party's own task and its study, both locked. Another's task is as unknown to it as none."""
-    query = select(tasks).where(tasks.c.id == task, tasks.c.party == party)
-    row = connection.execute(query).one_or_none()
+    which = {"task": task, "party": party}
+    row = connection.execute(_ONE, which).one_or_none()
     if row is None:
         raise NotFound(f"{party} has no task {task} here.", "Ask for tasks with POST /v1/tasks/next.")
     study = find_study(connection, row.study, lock=True)
-    return StoredTask(**connection.execute(query.with_for_update()).one()._asdict()), study
+    return StoredTask(**connection.execute(_LOCKED, which).one()._asdict()), study

@@ -73,7 +73,12 @@ class Identity:
     def load(cls, site: Site) -> Identity:
         """This site's identity, or `NotReady` before it has joined."""
         with read(site.engine) as connection:
-            identity = cls.find(connection, site.home)
+            return cls.get(connection, site.home)
+
+    @classmethod
+    def get(cls, connection: Connection, home: Path) -> Identity:
+        """The identity of the site in this folder, or `NotReady` before it has joined."""
+        identity = cls.find(connection, home)
         if identity is None:
             raise NotReady("This site has joined no coordinator.", "Join with the code that the operator gave you.")
         return identity

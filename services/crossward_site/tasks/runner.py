@@ -128,7 +128,9 @@ class Runner:
 
     def coordinator(self) -> Coordinator:
         """The coordinator, once the site has joined; called anew when the site's key has changed."""
-        identity = Identity.load(self.site)
+        return self._called_as(Identity.load(self.site))
+
+    def _called_as(self, identity: Identity) -> Coordinator:
         with self._lock:
             if self._stopping.is_set():  # nobody would close connections that are made now
                 raise NotReady("This site's worker is stopping.", "Ask again once the site runs.")
@@ -202,7 +204,8 @@ class Runner:
         try:
             with read(self.site.engine) as connection:
                 self.site.check_running(connection)
-            coordinator = self.coordinator()
+                identity = Identity.get(connection, self.site.home)
+            coordinator = self._called_as(identity)
         except NotReady:
             self._unready = True
             raise

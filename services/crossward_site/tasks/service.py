@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from crossward.errors import InvalidMessage, NotFound
 from crossward.protocol.constants import DeclineReason, Role, TaskKind
@@ -99,6 +99,9 @@ _COLUMNS = (
     tasks.c.failures,
 )
 
+_ONE = select(*_COLUMNS).where(tasks.c.id == bindparam("task"))
+_IN_STATES = select(*_COLUMNS).where(tasks.c.state.in_(bindparam("states", expanding=True))).order_by(tasks.c.number)
+
 _WELL: dict[str, Any] = {"trouble": "", "failures": 0}
 _IDLE: dict[str, Any] = {"begun": 0, "begun_by": None}
 
@@ -106,7 +109,7 @@ _IDLE: dict[str, Any] = {"begun": 0, "begun_by": None}
 # -- looking --------------------------------------------------------------------------------------------------------
 def find(connection: Connection, task: str) -> Task:
     """A task by its id."""
-    row = connection.execute(select(*_COLUMNS).where(tasks.c.id == task)).one_or_none()
+    row = connection.execute(_ONE, {"task": task}).one_or_none()
     if row is None:
         raise NotFound(f"There is no task {task!r} here.", "GET /v1/tasks lists them.")
     return Task(*tuple(row))
@@ -114,10 +117,8 @@ def find(connection: Connection, task: str) -> Task:
 
 def listed(connection: Connection, states: Collection[TaskState] | None = None) -> list[Task]:
     """Tasks in the order they came."""
-    query = select(*_COLUMNS).order_by(tasks.c.number)
-    if states is not None:
-        query = query.where(tasks.c.state.in_(tuple(states)))
-    return [Task(*tuple(row)) for row in connection.execute(query)]
+    among = list(TaskState if states is None else states)
+    return [Task(*tuple(row)) for row in connection.execute(_IN_STATES, {"states": among})]
 
 
 def ended_while_held(connection: Connection) -> list[Task]:

@@ -8,6 +8,7 @@ at what epsilon, on what grid. Nothing is taken from the message that the study 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,13 @@ def open_study(task: TaskMessage) -> Study:
     """The study of a task, if it has the hash that the task names."""
     if sha256(task.study.encode()) != task.study_hash:
         raise InvalidMessage("The task's study does not have the hash it names.", "Refuse the task.")
-    return Study.from_canonical(task.study)
+    return read_study(task.study)
+
+
+@lru_cache(maxsize=64)
+def read_study(document: str) -> Study:
+    """A study from its canonical form. It is checked once: a service reads the same few again and again."""
+    return Study.from_canonical(document)
 
 
 def task_message(

@@ -27,7 +27,7 @@ from crossward_lab.disasters.federation import SOURCES, TARGETS, Hospital, Serve
 from crossward_lab.disasters.host import Gone, Host, Killed, Process
 from crossward_lab.disasters.judge import Judge
 from crossward_lab.disasters.lies import Lies
-from crossward_lab.disasters.loop import VirtualLoop, wait, without_threads
+from crossward_lab.disasters.loop import Stuck, VirtualLoop, wait, without_threads
 from crossward_lab.disasters.network import Wire
 from crossward_lab.disasters.plan import Kind, Plan
 
@@ -195,8 +195,7 @@ class World:
     def failed(self, process: Process, error: BaseException) -> None:
         """Work of a process ended with an error that nobody caught: of the network, the simulation is at fault."""
         if process is self.network:
-            traceback = "".join(format_exception(error))
-            self.judge.verdicts.append(f"the simulation failed: {traceback}")
+            self.judge.object(f"the simulation failed: {''.join(format_exception(error))}")
 
     # -- processes ----------------------------------------------------------------------------------------------------
     async def keep_running(self, start: Callable[[], Coroutine[Any, Any, Process]], host: Host) -> None:
@@ -261,9 +260,7 @@ class _Unexpected(logging.Handler):
         if record.name == "asyncio":
             return
         if error is not None and not isinstance(error, (CrosswardError, Killed)):
-            words = f"{record.getMessage()}: {type(error).__name__}: {error}"
-            self._world.judge.verdicts.append(words)
-            self._world.tell(f"VIOLATION: {words}")
+            self._world.judge.object(f"{record.getMessage()}: {type(error).__name__}: {error}")
 
 
 # -- the run ----------------------------------------------------------------------------------------------------------
@@ -302,6 +299,8 @@ def run(seed: int, *, variant: int = 0, plan: Plan | None = None) -> Outcome:
         with without_threads(), unexpected(world):
             try:
                 world.loop.run_until_complete(_happen(world))
+            except Stuck as stuck:
+                world.judge.object(str(stuck))
             finally:
                 _end(world)
         return _outcome(seed, world)

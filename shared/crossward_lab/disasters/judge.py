@@ -104,9 +104,10 @@ class Judge:
         try:
             yield
         except Violation as violation:
-            self._object(str(violation))
+            self.object(str(violation))
 
-    def _object(self, words: str) -> None:
+    def object(self, words: str) -> None:
+        """Something was that must never be: the history ends."""
         self.verdicts.append(words)
         self._world.tell(f"VIOLATION: {words}")
 
@@ -262,7 +263,7 @@ class Judge:
         for hospital, own in chains:
             if mirror[: len(own)] == own:
                 return hospital
-        self._object(f"{original.party}: neither folder's ledger is the mirror's")
+        self.object(f"{original.party}: neither folder's ledger is the mirror's")
         return original
 
     def _lines_of(self, path: Path, owner: str) -> list[str]:

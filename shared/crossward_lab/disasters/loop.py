@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -19,8 +20,12 @@ from greenlet import getcurrent, greenlet
 T = TypeVar("T")
 
 
+STANDSTILL = 100_000
+"""So many turns in which no time passes, and it never will."""
+
+
 class Stuck(Exception):
-    """Everybody waits, and nothing will ever happen."""
+    """Nothing will ever happen: everybody waits, or somebody is busy for ever and no time passes."""
 
 
 class _NoFiles:
@@ -28,10 +33,15 @@ class _NoFiles:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self._turns = 0
 
     def select(self, timeout: float | None) -> list[Any]:
         if timeout is None:
             raise Stuck("everybody waits, and nothing will ever happen")
+        self._turns = 0 if timeout else self._turns + 1
+        if self._turns > STANDSTILL:
+            self._turns = 0  # what ends now must have its turns
+            raise Stuck("somebody is busy for ever, and no time passes")
         self._loop.pass_time(timeout)
         return []
 
@@ -43,7 +53,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._virtual = 0.0
         self._selector = _NoFiles(self)
-        self._clock_resolution = 1e-9
+        self.pass_time(0.0)
 
     def time(self) -> float:
         """Seconds since the loop was made."""
@@ -52,6 +62,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def pass_time(self, seconds: float) -> None:
         """Let time pass."""
         self._virtual += seconds
+        # What is due at this very moment is due: the next later number must be another, however late it is.
+        self._clock_resolution = math.ulp(self._virtual)
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are none."""

@@ -17,12 +17,13 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Table, create_engine, event, exc
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, ExceptionContext, make_url
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from crossward.errors import InvalidSetting, StorageBusy, StorageFailed
 
 LOCK_SECONDS = 10.0
 _READ = "crossward_read"
+_QUERY_ONLY = "crossward_query_only"
 _POOL = "crossward_pool"
 # Codes, because messages come in the server's language. SQLite: BUSY, LOCKED, and the BUSY of a stale snapshot.
 # PostgreSQL: serialization failure, deadlock, lock not available.
@@ -91,13 +92,22 @@ def _sqlite(url: URL, patience: float) -> Engine:
         if entry.info[_POOL] is not engine.pool:
             entry.invalidate()
 
-    def begin(connection: Connection) -> None:
-        reading = bool(connection.get_execution_options().get(_READ))
-        connection.exec_driver_sql(f"PRAGMA query_only = {'ON' if reading else 'OFF'}")
-        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    def mark(connection: Connection) -> None:
+        connection.info[_READ] = bool(connection.get_execution_options().get(_READ))
+
+    def begin(connection: PoolProxiedConnection) -> None:
+        """Begin to read or to write, by the driver itself: a transaction is short, and this is a good part of it."""
+        driver: Any = connection.driver_connection
+        reading = connection.info[_READ]
+        if connection.info.get(_QUERY_ONLY) is not reading:
+            connection.info[_QUERY_ONLY] = None  # unknown, should this fail
+            driver.execute(f"PRAGMA query_only = {'ON' if reading else 'OFF'}").close()
+            connection.info[_QUERY_ONLY] = reading
+        driver.execute("BEGIN" if reading else "BEGIN IMMEDIATE").close()
 
     event.listen(engine, "connect", configure)
-    event.listen(engine, "begin", begin)
+    event.listen(engine, "begin", mark)
+    engine.dialect.do_begin = begin  # type: ignore[method-assign,assignment]
     event.listen(engine, "handle_error", reopen)
     event.listen(engine, "checkin", leave)
     return engine

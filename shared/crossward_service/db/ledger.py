@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from crossward.errors import AlreadyOpen, AlreadyReleased, AlreadyReserved, ChainBroken, LedgerRefused, NotNext
 from crossward.protocol.ledger.chain import Verified, broken, verify
 from crossward.protocol.ledger.lines import START, Body, Head, Line, LineKind, OpenBody, ReserveBody
 from crossward.protocol.ledger.rules import Balance, State
 from crossward_service.db.engine import storage, whole
-from crossward_service.db.ledger_tables import Book, LedgerTables, stored_head, stored_spend
+from crossward_service.db.ledger_tables import Book, LedgerTables, queries, stored_head, stored_spend
 
 
 class Ledger(Protocol):
@@ -83,7 +83,7 @@ class SqlLedger(Ledger):
     """
 
     def __init__(self, tables: LedgerTables, owner: str) -> None:
-        self._tables = tables
+        self._tables, self._queries = tables, queries(tables)
         self.owner = owner
 
     # -- writing --------------------------------------------------------------------------------------------------
@@ -133,19 +133,16 @@ class SqlLedger(Ledger):
     # -- reading --------------------------------------------------------------------------------------------------
     def head(self, connection: Connection) -> Head:
         """Where the chain ends."""
-        heads = self._tables.heads
         with storage():
-            query = select(heads.c.sequence, heads.c.hash).where(heads.c.owner == self.owner)
-            return stored_head(connection.execute(query).one_or_none())
+            return stored_head(connection.execute(self._queries.head, {"owner": self.owner}).one_or_none())
 
     def contains(self, connection: Connection, head: Head) -> bool:
         """Whether the chain once ended here: False for a head of another chain, or of a later state of this one."""
         if head.sequence == 0:
             return head == START
-        lines = self._tables.lines
-        query = select(lines.c.hash).where(lines.c.owner == self.owner, lines.c.sequence == head.sequence)
+        values = {"owner": self.owner, "sequence": head.sequence}
         with storage():
-            return connection.execute(query).scalar_one_or_none() == head.hash
+            return connection.execute(self._queries.hash, values).scalar_one_or_none() == head.hash
 
     def lines(self, connection: Connection, after: int = 0, limit: int | None = None) -> Iterator[Line]:
         """The lines after this one, in order."""
@@ -201,12 +198,11 @@ class SqlLedger(Ledger):
             raise broken(last.sequence, f"it is the last, and the head stored is {stored.sequence} {stored.hash}.")
 
     def _verify_spend(self, connection: Connection, state: State) -> None:
-        table = self._tables.spend
         expected = {
             (name, cell): spend for name, balance in state.balances.items() for cell, spend in enumerate(balance.spends)
         }
         with storage():
-            rows = connection.execute(select(table).where(table.c.owner == self.owner)).all()
+            rows = connection.execute(self._queries.all_spends, {"owner": self.owner}).all()
         found = {(row.dataset, row.cell): stored_spend(row) for row in rows}
         wrong = [key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key)]
         if wrong:

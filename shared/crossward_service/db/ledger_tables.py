@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -100,6 +101,43 @@ def tables(metadata: MetaData) -> LedgerTables:
     return LedgerTables(lines, heads, spend)
 
 
+class Queries:
+    """What is asked of a ledger's tables, with places for what differs: each is written once, and so compiled once."""
+
+    def __init__(self, tables: LedgerTables) -> None:
+        lines, heads, spend = tables.lines, tables.heads, tables.spend
+        owner = lines.c.owner == bindparam("owner")
+        self.head = select(heads.c.sequence, heads.c.hash).where(heads.c.owner == bindparam("owner"))
+        self.locked_head = self.head.with_for_update()
+        self.last = select(lines.c.sequence, lines.c.hash).where(owner).order_by(lines.c.sequence.desc()).limit(1)
+        self.hash = select(lines.c.hash).where(owner, lines.c.sequence == bindparam("sequence"))
+        every = select(lines).where(owner).order_by(lines.c.sequence)
+        self.one = every.where(lines.c.kind == bindparam("kind"), lines.c.subject == bindparam("subject"))
+        self.of_kind = every.where(lines.c.kind == bindparam("kind"))
+        self.of_study = every.where(lines.c.study == bindparam("study"))
+        self.page = every.where(lines.c.sequence > bindparam("after")).limit(bindparam("most"))
+        of_dataset = spend.c.dataset == bindparam("dataset")
+        self.spends = select(spend).where(spend.c.owner == bindparam("owner"), of_dataset).order_by(spend.c.cell)
+        self.all_spends = select(spend).where(spend.c.owner == bindparam("owner"))
+        self.new_line, self.new_spend = insert(lines), insert(spend)
+        self.changed_spend = (
+            update(spend)
+            .where(spend.c.owner == bindparam("of_owner"))
+            .where(spend.c.dataset == bindparam("of_dataset"), spend.c.cell == bindparam("of_cell"))
+        )
+        self.moved_head = (
+            update(heads)
+            .where(heads.c.owner == bindparam("of_owner"))
+            .where(heads.c.sequence == bindparam("from_sequence"), heads.c.hash == bindparam("from_hash"))
+        )
+
+
+@cache
+def queries(tables: LedgerTables) -> Queries:
+    """The queries of these tables."""
+    return Queries(tables)
+
+
 def stored_line(row: Any, number: int) -> Line:
     """The line in a row, or `ChainBroken` at this number: every column must be what the line's own bytes say."""
     if not isinstance(row.body, str):  # a damaged SQLite file may hold a number where text was, or nothing
@@ -162,7 +200,8 @@ class Book:
 
     def __init__(self, connection: Connection, tables: LedgerTables, owner: str, head: Head) -> None:
         self.head = head
-        self._connection, self._tables, self._owner = connection, tables, owner
+        self._connection, self._owner = connection, owner
+        self._queries = queries(tables)
         self._start = head
         self._taken: dict[tuple[LineKind, str], Line] = {}
         self._balances: dict[str, Balance] = {}
@@ -171,21 +210,18 @@ class Book:
     @classmethod
     def locked(cls, connection: Connection, tables: LedgerTables, owner: str) -> Book:
         """Waits until no other transaction writes this ledger, then reads its head."""
-        heads = tables.heads
-        query = select(heads.c.sequence, heads.c.hash).where(heads.c.owner == owner).with_for_update()
-        row = connection.execute(query).one_or_none()
+        query, whose = queries(tables).locked_head, {"owner": owner}
+        row = connection.execute(query, whose).one_or_none()
         if row is None:
             first = {"owner": owner, "sequence": START.sequence, "hash": START.hash}
-            connection.execute(new_row(connection, heads).values(first).on_conflict_do_nothing())
-            row = connection.execute(query).one()
+            connection.execute(new_row(connection, tables.heads).values(first).on_conflict_do_nothing())
+            row = connection.execute(query, whose).one()
         book = cls(connection, tables, owner, stored_head(row))
         book._check_head()
         return book
 
     def _check_head(self) -> None:
-        lines = self._tables.lines
-        query = select(lines.c.sequence, lines.c.hash).where(lines.c.owner == self._owner)
-        last = self._connection.execute(query.order_by(lines.c.sequence.desc()).limit(1)).one_or_none()
+        last = self._connection.execute(self._queries.last, {"owner": self._owner}).one_or_none()
         if last is None and self.head == START:
             return
         if last is None or (last.sequence, last.hash) != (self.head.sequence, self.head.hash):
@@ -213,39 +249,36 @@ class Book:
         """The one line of this kind about a dataset or task."""
         if (kind, subject) in self._taken:
             return self._taken[kind, subject]
-        lines = self._tables.lines
-        return next(self._select(self._all().where(lines.c.kind == kind.value, lines.c.subject == subject)), None)
+        return next(self._select(self._queries.one, kind=kind.value, subject=subject), None)
 
     def charges(self, study: str) -> Iterator[Line]:
         """The stored reservations for a study, in order."""
-        lines = self._tables.lines
-        return self._select(self._all().where(lines.c.study == study))
+        return self._select(self._queries.of_study, study=study)
 
     def openings(self) -> Iterator[Line]:
         """The stored lines that opened datasets, in order."""
-        return self._select(self._all().where(self._tables.lines.c.kind == LineKind.OPEN.value))
+        return self._select(self._queries.of_kind, kind=LineKind.OPEN.value)
 
-    def _all(self) -> Select[Any]:
-        lines = self._tables.lines
-        return select(lines).where(lines.c.owner == self._owner).order_by(lines.c.sequence)
-
-    def _select(self, query: Select[Any]) -> Iterator[Line]:
-        return (stored_line(row, row.sequence) for row in self._connection.execute(query).all())
+    def _select(self, query: Select[Any], **values: str) -> Iterator[Line]:
+        rows = self._connection.execute(query, {"owner": self._owner, **values}).all()
+        return (stored_line(row, row.sequence) for row in rows)
 
     def stored(self, after: int, limit: int | None = None) -> Iterator[Line]:
         """The stored lines after this one, in order."""
-        lines, query = self._tables.lines, self._all()
         number, last, left = after, after, sys.maxsize if limit is None else limit
-        while rows := self._connection.execute(query.where(lines.c.sequence > last).limit(min(left, PAGE))).all():
+        while most := min(left, PAGE):
+            values = {"owner": self._owner, "after": last, "most": most}
+            rows = self._connection.execute(self._queries.page, values).all()
             for row in rows:
                 number += 1
                 yield stored_line(row, number)
+            if len(rows) < most:
+                return
             last, left = rows[-1].sequence, left - len(rows)
 
     def _spends(self, opened: Line, body: OpenBody) -> tuple[Spend, ...]:
-        table = self._tables.spend
-        query = select(table).where(table.c.owner == self._owner, table.c.dataset == body.dataset)
-        rows = self._connection.execute(query.order_by(table.c.cell)).all()
+        values = {"owner": self._owner, "dataset": body.dataset}
+        rows = self._connection.execute(self._queries.spends, values).all()
         spends = [stored_spend(row) for row in rows]
         if [row.cell for row in rows] != list(range(body.cells)) or None in spends:
             raise broken(opened.sequence, f"the spend stored for dataset {body.dataset} is incomplete.")
@@ -267,18 +300,13 @@ class Book:
         """Store the lines taken, the spends they lead to and the new head."""
         if not self._taken:
             return
-        heads = self._tables.heads
-        moved = self._connection.execute(
-            update(heads)
-            .where(heads.c.owner == self._owner)
-            .where(heads.c.sequence == self._start.sequence, heads.c.hash == self._start.hash)
-            .values(sequence=self.head.sequence, hash=self.head.hash)
-        )
+        move = {"from_sequence": self._start.sequence, "from_hash": self._start.hash} | asdict(self.head)
+        moved = self._connection.execute(self._queries.moved_head, {"of_owner": self._owner} | move)
         if moved.rowcount != 1:  # the lock makes this impossible; a lock that does not hold must not cost a budget
             raise NotNext("Another process extended this ledger at the same time.", "Try again.")
         taken = list(self._taken.values())
         try:
-            self._connection.execute(insert(self._tables.lines), [self._row(line) for line in taken])
+            self._connection.execute(self._queries.new_line, [self._row(line) for line in taken])
             self._write_spends({line.body.dataset for line in taken if isinstance(line.body, OpenBody)})
         except IntegrityError:
             raise broken(
@@ -297,7 +325,7 @@ class Book:
         }
 
     def _write_spends(self, opened: set[str]) -> None:
-        table, new, changed = self._tables.spend, [], []
+        new, changed = [], []
         for dataset, cell in self._touched:
             digits = _digits(self._balances[dataset].spends[cell])
             if dataset in opened:
@@ -305,11 +333,6 @@ class Book:
             else:
                 changed.append({"of_owner": self._owner, "of_dataset": dataset, "of_cell": cell, **digits})
         if new:
-            self._connection.execute(insert(table), new)
+            self._connection.execute(self._queries.new_spend, new)
         if changed:
-            self._connection.execute(
-                update(table)
-                .where(table.c.owner == bindparam("of_owner"))
-                .where(table.c.dataset == bindparam("of_dataset"), table.c.cell == bindparam("of_cell")),
-                changed,
-            )
+            self._connection.execute(self._queries.changed_spend, changed)
