@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from sqlalchemy import Engine, Table, func, select
+from sqlalchemy import Connection, Engine, Table, func, select
 
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.parties.signatures import purge
@@ -50,14 +50,13 @@ class Gauges:
             for table, lifecycle in counted
         ]
 
-    def count(self, engine: Engine) -> None:
+    def count(self, connection: Connection) -> None:
         """Count anew, all states: one that nothing is in any more goes back to 0."""
-        with read(engine) as connection:
-            for table, lifecycle, gauge in self._gauges:
-                query = select(table.c.state, func.count()).group_by(table.c.state)
-                counts = {row[0]: int(row[1]) for row in connection.execute(query)}
-                for state in lifecycle.states:
-                    gauge.labels(state).set(counts.get(state, 0))
+        for table, lifecycle, gauge in self._gauges:
+            query = select(table.c.state, func.count()).group_by(table.c.state)
+            counts = {row[0]: int(row[1]) for row in connection.execute(query)}
+            for state in lifecycle.states:
+                gauge.labels(state).set(counts.get(state, 0))
 
 
 class Clock:
@@ -99,9 +98,13 @@ class Clock:
 
     def tick(self) -> None:
         """Do everything whose time has come."""
-        now = self.times.tick()
         with read(self._engine) as connection:
+            now = self.times.tick(connection)
             late = due(connection, now)
+            if now.age >= self._next_count:
+                self._next_count = now.age + COUNT_SECONDS
+                self._gauges.count(connection)
+        self.times.keep_soon()
         for study in late:
             self._pass_time(study, now)
         while not self._stop.is_set() and aggregate.run_one(
@@ -110,9 +113,6 @@ class Clock:
             pass
         if now.age >= self._next_purge:
             self._purge(now)
-        if now.age >= self._next_count:
-            self._next_count = now.age + COUNT_SECONDS
-            self._gauges.count(self._engine)
 
     def _purge(self, now: Moment) -> None:
         """Forget what had expired at the last purge already: a wall clock that jumps must not bring a nonce back."""

@@ -48,23 +48,27 @@ class Timekeeper:
     def __init__(self, engine: Engine, machine: Machine, longest_step: float = LONGEST_STEP) -> None:
         self._engine, self._machine, self._longest_step = engine, machine, longest_step
         self._last: tuple[float, float] | None = None  # an age, and the machine's elapsed time when it was that
-        self._written = 0.0
+        self._written: float | None = 0.0  # the age that was noted last; None where none is
 
     def now(self) -> Moment:
         """This moment."""
         age, since = self._last or self._read()
         return Moment(self._machine.now(), age + self._passed(since, self._machine.elapsed()))
 
-    def tick(self) -> Moment:
+    def tick(self, connection: Connection) -> Moment:
         """Let time pass: called again and again, more often than the longest step, by one thread."""
-        age, since = self._last or self._read()
-        with read(self._engine) as connection:
-            known = _stored(connection)
+        known = _stored(connection)
         elapsed = self._machine.elapsed()
+        age, since = self._last or (known or 0.0, elapsed)
         self._last = max(age + self._passed(since, elapsed), known or 0.0), elapsed
-        if known is None or self._last[0] >= self._written + WRITE_SECONDS:
-            self.keep()
+        if known is None:
+            self._written = None
         return self.now()
+
+    def keep_soon(self) -> None:
+        """Note the age if it was not noted lately."""
+        if self._written is None or self.now().age >= self._written + WRITE_SECONDS:
+            self.keep()
 
     def keep(self) -> None:
         """Note the age, so that it outlives this process."""

@@ -14,7 +14,7 @@ from crossward.protocol.states import KeyState
 from crossward_coordinator.parties import service
 from crossward_coordinator.parties.tables import nonces, parties
 from crossward_service.db.engine import new_row, read, write
-from crossward_service.http.signing import PartyKey
+from crossward_service.http.signing import PartyKey, revoked
 
 _HERE = update(parties).where(parties.c.id == bindparam("signer"))
 
@@ -25,10 +25,13 @@ class DatabaseNonces:
     def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
         self._engine, self._clock = engine, clock
 
-    def seen(self, party: str, nonce: str, expires: int) -> bool:
+    def seen(self, party: str, key_id: str, nonce: str, expires: int) -> bool:
         """Remember a nonce, and that the party was here; True if the nonce was there already."""
         row = {"party": party, "nonce": nonce, "expires": float(expires)}
         with write(self._engine) as connection:
+            key = service.find_key(connection, party, key_id)
+            if key is None or key.state is not KeyState.ACTIVE:
+                raise revoked(party, key_id)
             unless_there = new_row(connection, nonces).values(row).on_conflict_do_nothing().returning(nonces.c.nonce)
             added = connection.execute(unless_there).first()
             if added:

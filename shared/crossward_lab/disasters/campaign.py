@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from crossward.errors import InvalidSetting
-from crossward_lab.disasters.history import Outcome, run
+from crossward_lab.disasters.history import Outcome, run, template
 from crossward_lab.disasters.plan import LIES, Kind
 from crossward_lab.disasters.planted import FAULTS
 
@@ -61,7 +62,7 @@ def campaign(seeds: Sequence[int], workers: int, planted: str | None = None) -> 
     os.environ.update(dict.fromkeys(THREADS, "1"))
     context = multiprocessing.get_context("spawn")
     try:
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare) as pool:
             for outcomes in pool.map(_tell_all, batches, [planted] * len(batches)):
                 yield from outcomes
     finally:
@@ -70,6 +71,14 @@ def campaign(seeds: Sequence[int], workers: int, planted: str | None = None) -> 
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _prepare() -> None:
+    """What every history begins from is there once, and is no garbage."""
+    template(0)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 def _tell_all(seeds: Sequence[int], planted: str | None) -> list[Outcome]:

@@ -11,11 +11,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, event, exc
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
+from sqlalchemy.pool import PoolProxiedConnection
 
 from crossward_lab.disasters.host import Disk, Host
-from crossward_service.db.engine import connect
+from crossward_service.db.engine import READING, connect
 
 if TYPE_CHECKING:
     from crossward_lab.disasters.host import Process
@@ -25,6 +26,7 @@ SYNCHRONOUS = ""
 """How much is flushed at a commit, where a fault is planted; else the services decide."""
 MOST_PAGES = 1_073_741_823
 _SUFFIXES = ("", "-wal")
+_FULL = "crossward_disk_full"
 
 
 _SPARE: dict[str, list[_Engine]] = defaultdict(list)
@@ -67,12 +69,11 @@ class _Engine:
 
     def __init__(self, url: str) -> None:
         self.engine = connect(url, patience=0.0)  # waiting would be real: here a transaction ends before another begins
-        self._reading: set[int] = set()
         event.listen(self.engine, "do_connect", self._open)
         event.listen(self.engine, "connect", _opened)
-        event.listen(self.engine, "begin", self.begin, insert=True)
         engine: Any = self.engine
         self._connect, engine.connect = engine.connect, self.connect
+        self._begin, engine.dialect.do_begin = engine.dialect.do_begin, self.begin
         self._commit, engine.dialect.do_commit = engine.dialect.do_commit, self.commit
 
     def belong(self, process: Process, path: Path) -> None:
@@ -82,7 +83,6 @@ class _Engine:
     def give_back(self, spare: list[_Engine]) -> None:
         """The process has ended, and its files are closed."""
         self.engine.dispose()
-        self._reading.clear()
         spare.append(self)
 
     def _open(self, dialect: Any, record: Any, positional: list[Any], named: dict[str, Any]) -> None:
@@ -94,21 +94,21 @@ class _Engine:
         connection: Connection = self._connect()
         return connection
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: PoolProxiedConnection) -> None:
         """The disk may not let a transaction begin."""
-        driver: Any = connection.connection.driver_connection
-        reading = bool(connection.get_execution_options().get("crossward_read"))
-        (self._reading.add if reading else self._reading.discard)(id(driver))
-        if reading:
-            return
-        disk = self._process.host.disk
-        if disk is Disk.READ_ONLY:
-            raise _refused("attempt to write a readonly database", sqlite3.SQLITE_READONLY)
-        driver.execute(f"PRAGMA max_page_count = {1 if disk is Disk.FULL else MOST_PAGES}").close()
+        disk, full = self._process.host.disk, connection.info.get(_FULL, False)
+        if not connection.info.get(READING):
+            if disk is Disk.READ_ONLY:
+                raise _error("attempt to write a readonly database", sqlite3.SQLITE_READONLY)
+            if full is not (disk is Disk.FULL):
+                connection.info[_FULL] = full = not full
+                driver: Any = connection.driver_connection
+                driver.execute(f"PRAGMA max_page_count = {1 if full else MOST_PAGES}").close()
+        self._begin(connection)
 
     def commit(self, connection: Any) -> None:
         """Commit, or end before or after it; or fail, so that nobody here knows whether it happened."""
-        if id(connection.driver_connection) in self._reading:
+        if connection.info.get(READING):
             self._commit(connection)
             return
         process = self._process
@@ -146,7 +146,3 @@ def _error(words: str, code: int) -> sqlite3.OperationalError:
     error = sqlite3.OperationalError(words)
     error.sqlite_errorcode = code
     return error
-
-
-def _refused(words: str, code: int) -> exc.OperationalError:
-    return exc.OperationalError("BEGIN IMMEDIATE", None, _error(words, code))

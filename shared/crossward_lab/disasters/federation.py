@@ -23,10 +23,12 @@ from crossward_lab.disasters.host import Host, Process
 from crossward_lab.disasters.loop import blocking
 from crossward_lab.disasters.network import Call, serve
 from crossward_service.db.engine import write
+from crossward_site.coordinator import Coordinator
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import CsvPlace
 from crossward_site.data.service import Vault
-from crossward_site.identity.service import Link, join
+from crossward_site.identity.service import Identity, Link, join
+from crossward_site.ledger.service import sync
 from crossward_site.lock import DirectoryLock
 from crossward_site.policy.service import Decision, Policy
 from crossward_site.site import Site
@@ -199,6 +201,7 @@ def _found_site(process: Process, code: str, role: Role, records: Path) -> None:
     Vault(site).connect(DATASET, CsvPlace(path=str(records)), DataMap.from_data(MAPPING), Budget.of(BUDGET))
     with write(site.engine) as connection:
         Policy(decide=Decision.APPROVE).save(connection)
+    sync(site, Coordinator(Identity.load(site), process))
 
 
 def copy_folder(source: Path, to: Path) -> None:

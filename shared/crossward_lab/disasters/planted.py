@@ -89,7 +89,7 @@ def _draw_again(site: Any, connection: Any, coordinator: Any, task: Any) -> None
 def _wall_clock() -> Iterator[None]:
     """Leases and deadlines are moments of the wall clock."""
 
-    def now(self: Any) -> Moment:
+    def now(self: Any, connection: Any = None) -> Moment:
         time = self._machine.now()
         return Moment(time, time)
 

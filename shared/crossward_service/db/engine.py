@@ -22,7 +22,8 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from crossward.errors import InvalidSetting, StorageBusy, StorageFailed
 
 LOCK_SECONDS = 10.0
-_READ = "crossward_read"
+READING = "crossward_reading"
+"""In the `info` of a connection that may not write in its next transaction."""
 _QUERY_ONLY = "crossward_query_only"
 _POOL = "crossward_pool"
 # Codes, because messages come in the server's language. SQLite: BUSY, LOCKED, and the BUSY of a stale snapshot.
@@ -89,16 +90,14 @@ def _sqlite(url: URL, patience: float) -> Engine:
 
     def leave(_: Any, entry: ConnectionPoolEntry) -> None:
         """Close what was in use meanwhile, as it comes back."""
+        entry.info.pop(READING, None)
         if entry.info[_POOL] is not engine.pool:
             entry.invalidate()
-
-    def mark(connection: Connection) -> None:
-        connection.info[_READ] = bool(connection.get_execution_options().get(_READ))
 
     def begin(connection: PoolProxiedConnection) -> None:
         """Begin to read or to write, by the driver itself: a transaction is short, and this is a good part of it."""
         driver: Any = connection.driver_connection
-        reading = connection.info[_READ]
+        reading = connection.info.get(READING, False)
         if connection.info.get(_QUERY_ONLY) is not reading:
             connection.info[_QUERY_ONLY] = None  # unknown, should this fail
             driver.execute(f"PRAGMA query_only = {'ON' if reading else 'OFF'}").close()
@@ -106,7 +105,6 @@ def _sqlite(url: URL, patience: float) -> Engine:
         driver.execute("BEGIN" if reading else "BEGIN IMMEDIATE").close()
 
     event.listen(engine, "connect", configure)
-    event.listen(engine, "begin", mark)
     engine.dialect.do_begin = begin  # type: ignore[method-assign,assignment]
     event.listen(engine, "handle_error", reopen)
     event.listen(engine, "checkin", leave)
@@ -143,7 +141,7 @@ def write(engine: Engine) -> Iterator[Connection]:
 
     A `StorageFailed` from the commit itself may leave open whether it happened: ask again, every call is idempotent.
     """
-    with _transaction(engine, {}) as connection:
+    with _transaction(engine, reading=False) as connection:
         yield connection
         _check_unbroken(connection)
 
@@ -151,18 +149,18 @@ def write(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def read(engine: Engine) -> Iterator[Connection]:
     """One moment of the database, for reading only."""
-    options: dict[str, Any] = {_READ: True}
-    if engine.dialect.name == "postgresql":
-        options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-    with _transaction(engine, options) as connection:
+    with _transaction(engine, reading=True) as connection:
         yield connection
 
 
 @contextmanager
-def _transaction(engine: Engine, options: dict[str, Any]) -> Iterator[Connection]:
+def _transaction(engine: Engine, *, reading: bool) -> Iterator[Connection]:
     with _named(), ExitStack() as stack:
         with storage():
-            connection = stack.enter_context(engine.connect()).execution_options(**options)
+            connection = stack.enter_context(engine.connect())
+            connection.info[READING] = reading
+            if reading and engine.dialect.name == "postgresql":
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             stack.enter_context(connection.begin())
         yield connection
 

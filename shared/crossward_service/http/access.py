@@ -126,9 +126,7 @@ def require_party(
         )
         head = await to_thread.run_sync(check_head, limiter=believed.threads)
         body = await request.body()
-        check_body = partial(
-            verify_body, head, body, key_of=believed.key_of, nonces=believed.nonces, now=clock(request)
-        )
+        check_body = partial(verify_body, head, body, nonces=believed.nonces, now=clock(request))
         request.state.caller = await to_thread.run_sync(check_body, limiter=believed.threads)
         return str(request.state.caller)
 

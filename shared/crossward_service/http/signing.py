@@ -72,8 +72,11 @@ class KeyLookup(Protocol):
 class NonceStore(Protocol):
     """Remembers nonces until they expire, across every process that verifies."""
 
-    def seen(self, party: str, nonce: str, expires: int) -> bool:
-        """Remember a nonce; True if it was there already. Of two callers at once, one hears False."""
+    def seen(self, party: str, key_id: str, nonce: str, expires: int) -> bool:
+        """Remember a nonce; True if it was there already. Of two callers at once, one hears False.
+
+        Raises `KeyRevoked` for a key that no longer counts, in the same moment, and remembers nothing.
+        """
         ...
 
 
@@ -173,11 +176,13 @@ def verify_head(
     except (InvalidSignature, UnicodeEncodeError):
         raise WrongSignature(f"The signature is not by key {key_id} over this request.", _RESIGN) from None
     head = SignedHead(party, key_id, int(given["created"]), given["nonce"], digest[0])
-    _check_still_counts(head, known, now)
+    if known.revoked:
+        raise revoked(party, key_id)
+    _check_age(head.created, now)
     return head
 
 
-def verify_body(head: SignedHead, body: bytes, *, key_of: KeyLookup, nonces: NonceStore, now: float) -> str:
+def verify_body(head: SignedHead, body: bytes, *, nonces: NonceStore, now: float) -> str:
     """The party that signed this head and this body, for the first time.
 
     The nonce is spent last, so that only a party itself can use up its nonces. Key and age are checked once more: a
@@ -185,17 +190,16 @@ def verify_body(head: SignedHead, body: bytes, *, key_of: KeyLookup, nonces: Non
     """
     if head.digest != content_digest(body):
         raise WrongSignature("The Content-Digest is not that of the body.", _RESIGN)
-    _check_still_counts(head, key_of(head.party, head.key_id), now)
+    _check_age(head.created, now)
     # Twice the skew: another worker's clock may run behind ours.
-    if nonces.seen(head.party, head.nonce, head.created + 2 * SKEW):
+    if nonces.seen(head.party, head.key_id, head.nonce, head.created + 2 * SKEW):
         raise Replayed("This signed request was here before.", "Sign every request anew, also a repeated one.")
     return head.party
 
 
-def _check_still_counts(head: SignedHead, key: PartyKey | None, now: float) -> None:
-    if key is None or key.revoked:
-        raise KeyRevoked(f"Key {head.key_id} of {head.party} was revoked.", "Enrol a new key.")
-    _check_age(head.created, now)
+def revoked(party: str, key_id: str) -> KeyRevoked:
+    """The key signs nothing any more."""
+    return KeyRevoked(f"Key {key_id} of {party} was revoked.", "Enrol a new key.")
 
 
 def _check_age(created: int, now: float) -> None:

@@ -83,7 +83,7 @@ def test_zcdp_limits():
 
 def test_signed_requests():
     class Once:
-        def seen(self, party, nonce, expires):
+        def seen(self, party, key_id, nonce, expires):
             return False
 
     public = PartyKey(keys.public_text(key_of("main")))
@@ -93,7 +93,7 @@ def test_signed_requests():
         where = {"method": case["method"], "path": case["path"], "query": case["query"]}
         now = 1_769_860_800
         head = verify_head(**where, headers=headers, key_of=lambda *_: public, now=now)
-        who = verify_body(head, case["body"].encode(), key_of=lambda *_: public, nonces=Once(), now=now)
+        who = verify_body(head, case["body"].encode(), nonces=Once(), now=now)
         assert who == "main"
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from crossward_service.http.signing import SKEW
+from crossward_service.http.signing import SKEW, revoked
 
 
 class MemoryNonces:
@@ -15,12 +15,15 @@ class MemoryNonces:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self.revoked: set[tuple[str, str]] = set()
         self._expires: dict[tuple[str, str], int] = {}
         self._next_sweep = clock() + SKEW
 
-    def seen(self, party: str, nonce: str, expires: int) -> bool:
+    def seen(self, party: str, key_id: str, nonce: str, expires: int) -> bool:
         """Remember a nonce; True if it was there already."""
         with self._lock:
+            if (party, key_id) in self.revoked:
+                raise revoked(party, key_id)
             self._sweep()
             known = (party, nonce) in self._expires
             self._expires.setdefault((party, nonce), expires)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from crossward.errors import Expired
+from crossward.protocol import keys
 from crossward_coordinator.clock import PURGE_SECONDS
 from crossward_coordinator.parties.signatures import DatabaseNonces
 from crossward_coordinator.times import LONGEST_STEP
@@ -92,9 +93,9 @@ def test_time_that_passes_ends_the_lease_and_then_the_study(leased):
 def test_a_wall_clock_that_jumps_forgets_no_nonce_that_could_count_again(world_of, url):
     world = world_of(url, serve=False)
     with standing(world) as (clock, machine):
-        began = machine.time
+        began, key_id = machine.time, keys.key_id(world.sites["main"].key)
         spent = DatabaseNonces(clock.times._engine, machine.now)
-        assert not spent.seen("main", "a", int(began) + 2 * SKEW)
+        assert not spent.seen("main", key_id, "a", int(began) + 2 * SKEW)
         clock.tick()
         machine.time += 30 * DAY
         for _ in range(int(2 * SKEW / LONGEST_STEP)):  # so long a signature may count, were the clock right
@@ -102,12 +103,12 @@ def test_a_wall_clock_that_jumps_forgets_no_nonce_that_could_count_again(world_o
             clock.tick()
         machine.time = began
         clock.tick()
-        assert spent.seen("main", "a", int(began) + 2 * SKEW)
+        assert spent.seen("main", key_id, "a", int(began) + 2 * SKEW)
         for _ in range(int(3 * PURGE_SECONDS / LONGEST_STEP)):  # and in the end they are forgotten
             machine.passed += LONGEST_STEP
             machine.time += LONGEST_STEP
             clock.tick()
-        assert not spent.seen("main", "a", int(began) + 2 * SKEW)
+        assert not spent.seen("main", key_id, "a", int(began) + 2 * SKEW)
 
 
 def test_an_orderly_stop_keeps_all_of_the_age(world_of, url):

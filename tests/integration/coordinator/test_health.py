@@ -2,7 +2,7 @@
 
 from crossward.client.http import NEVER, HttpClient
 from crossward_coordinator.clock import Gauges
-from crossward_service.db.engine import connect
+from crossward_service.db.engine import connect, read
 from crossward_service.http.telemetry import RequestMetrics
 
 
@@ -16,7 +16,8 @@ def test_health_readiness_and_numbers(world):
 def test_states_are_counted(small):
     small.begin()
     metrics, engine = RequestMetrics(), connect(small.settings["database_url"])
-    Gauges(metrics).count(engine)
+    with read(engine) as connection:
+        Gauges(metrics).count(connection)
     engine.dispose()
     counted = metrics.exposition().decode()
     assert 'crossward_studies{state="sources"} 1.0' in counted
