@@ -46,14 +46,17 @@ class Gauges:
             (tasks, TASK_STATES),
         ]
         self._gauges = [
-            (table, lifecycle, metrics.gauge(f"crossward_{table.name}", f"{table.name} by state", ("state",)))
+            (
+                select(table.c.state, func.count()).group_by(table.c.state),
+                lifecycle,
+                metrics.gauge(f"crossward_{table.name}", f"{table.name} by state", ("state",)),
+            )
             for table, lifecycle in counted
         ]
 
     def count(self, connection: Connection) -> None:
         """Count anew, all states: one that nothing is in any more goes back to 0."""
-        for table, lifecycle, gauge in self._gauges:
-            query = select(table.c.state, func.count()).group_by(table.c.state)
+        for query, lifecycle, gauge in self._gauges:
             counts = {row[0]: int(row[1]) for row in connection.execute(query)}
             for state in lifecycle.states:
                 gauge.labels(state).set(counts.get(state, 0))

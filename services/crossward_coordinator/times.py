@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import Column, Connection, Engine, Float, String, Table, select, update
+from sqlalchemy import Column, Connection, Engine, Float, String, Table, bindparam, select, update
 
 from crossward_coordinator.database import metadata
-from crossward_service.db.engine import new_row, read, write
+from crossward_service.db.engine import UnlessThere, read, write
 from crossward_service.ops.machine import Machine
 
 LONGEST_STEP = 10.0
@@ -33,6 +33,10 @@ ages = Table(
     Column("seconds", Float, nullable=False),
 )
 """How long the coordinator has been there, one row."""
+
+_AGE = select(ages.c.seconds).where(ages.c.name == _NAME)
+_FIRST = UnlessThere(ages, ages.c.name)
+_LATER = update(ages).where(ages.c.name == _NAME, ages.c.seconds < bindparam("age")).values(seconds=bindparam("age"))
 
 
 class Moment(NamedTuple):
@@ -87,10 +91,10 @@ class Timekeeper:
 
 
 def _stored(connection: Connection) -> float | None:
-    return connection.execute(select(ages.c.seconds).where(ages.c.name == _NAME)).scalar_one_or_none()
+    return connection.execute(_AGE).scalar_one_or_none()
 
 
 def _store(connection: Connection, age: float) -> None:
     """Write the age down, unless another process has lived longer."""
-    connection.execute(new_row(connection, ages).values(name=_NAME, seconds=age).on_conflict_do_nothing())
-    connection.execute(update(ages).where(ages.c.name == _NAME, ages.c.seconds < age).values(seconds=age))
+    _FIRST.insert(connection, {"name": _NAME, "seconds": age})
+    connection.execute(_LATER, {"age": age})

@@ -13,9 +13,10 @@ from sqlalchemy import Connection, Engine, bindparam, delete, update
 from crossward.protocol.states import KeyState
 from crossward_coordinator.parties import service
 from crossward_coordinator.parties.tables import nonces, parties
-from crossward_service.db.engine import new_row, read, write
+from crossward_service.db.engine import UnlessThere, read, write
 from crossward_service.http.signing import PartyKey, revoked
 
+_NEW_NONCE = UnlessThere(nonces, nonces.c.nonce)
 _HERE = update(parties).where(parties.c.id == bindparam("signer"))
 
 
@@ -32,11 +33,10 @@ class DatabaseNonces:
             key = service.find_key(connection, party, key_id)
             if key is None or key.state is not KeyState.ACTIVE:
                 raise revoked(party, key_id)
-            unless_there = new_row(connection, nonces).values(row).on_conflict_do_nothing().returning(nonces.c.nonce)
-            added = connection.execute(unless_there).first()
+            added = _NEW_NONCE.insert(connection, row)
             if added:
                 connection.execute(_HERE, {"signer": party, "seen": self._clock()})
-        return added is None
+        return not added
 
 
 class DatabaseKeys:

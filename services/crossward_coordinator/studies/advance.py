@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, or_, select, update
+from sqlalchemy import BindParameter, Connection, Select, bindparam, insert, or_, select, update
 
 from crossward.protocol.constants import COORDINATOR, TaskKind, task_id
 from crossward.protocol.states import PartyState, StudyState, TaskState
@@ -217,10 +217,17 @@ def _why(task: StoredTask, party: Party | None) -> str:
 # -- when time passes -------------------------------------------------------------------------------------------------
 def due(connection: Connection, now: Moment) -> list[str]:
     """The studies for which a lease or a deadline has passed."""
-    expired = select(tasks.c.study).where(tasks.c.state == TaskState.LEASED, tasks.c.lease_until <= now.age)
+    return list(connection.execute(_DUE, {"age": now.age}).scalars())
+
+
+def _due() -> Select[Any]:
+    age: BindParameter[float] = bindparam("age")
+    expired = select(tasks.c.study).where(tasks.c.state == TaskState.LEASED, tasks.c.lease_until <= age)
     query = select(studies.c.id).where(studies.c.state.in_(RUNNING))
-    query = query.where(or_(studies.c.due <= now.age, studies.c.id.in_(expired)))
-    return list(connection.execute(query.order_by(studies.c.id)).scalars())
+    return query.where(or_(studies.c.due <= age, studies.c.id.in_(expired))).order_by(studies.c.id)
+
+
+_DUE = _due()
 
 
 def pass_time(connection: Connection, own: Identity, study: str, settings: CoordinatorSettings, now: Moment) -> None:

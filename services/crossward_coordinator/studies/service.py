@@ -19,8 +19,10 @@ from crossward_coordinator.studies.advance import begin, end
 from crossward_coordinator.studies.tables import RUNNING, STUDY_STATES, EventKind, StoredStudy, find_study, studies
 from crossward_coordinator.tasks.tables import StoredTask, tasks_of
 from crossward_coordinator.times import Moment
-from crossward_service.db.engine import new_row
+from crossward_service.db.engine import UnlessThere
 from crossward_service.ops.crash import crash_point
+
+_NEW_STUDY = UnlessThere(studies, studies.c.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,7 @@ def create(connection: Connection, study: Study, lead: str, now: float) -> bool:
         "created": now,
         "events": 0,
     }
-    unless_there = new_row(connection, studies).values(row).on_conflict_do_nothing().returning(studies.c.id)
-    if connection.execute(unless_there).first() is None:  # it was there, or another request was faster
+    if not _NEW_STUDY.insert(connection, row):  # it was there, or another request was faster
         if find_study(connection, study.id).digest != study.digest:
             raise Conflict(
                 f"Another study has the id {study.id}.", "A study never changes: give the new one its own id."

@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import re
-from itertools import pairwise
+from collections.abc import Iterable
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
@@ -55,8 +55,8 @@ def _text(value: Any) -> str:
         case list() | tuple():
             return f"[{','.join(map(_text, value))}]"
         case dict():
-            pairs = sorted((_order(key), key) for key in value)
-            return f"{{{','.join(f'{encode_basestring(key)}:{_text(value[key])}' for _, key in pairs)}}}"
+            keys = _in_order(value)
+            return f"{{{','.join([f'{encode_basestring(key)}:{_text(value[key])}' for key in keys])}}}"
     raise ValueError(f"{type(value).__name__} is no plain value")
 
 
@@ -91,10 +91,15 @@ def number_text(value: float) -> str:
     return f"-{text}" if value < 0 else text
 
 
-def _order(key: str) -> bytes:
-    """Keys are sorted by their UTF-16 code units."""
-    if not isinstance(key, str):
-        raise ValueError("the keys of an object are texts")
+def _in_order(keys: Iterable[str]) -> list[str]:
+    """Keys are sorted by their UTF-16 code units: for ASCII, which nearly all are, that is Python's own order."""
+    try:
+        return sorted(keys, key=None if all(map(str.isascii, keys)) else _units)
+    except TypeError:
+        raise ValueError("the keys of an object are texts") from None
+
+
+def _units(key: str) -> bytes:
     return key.encode("utf-16-be", "surrogatepass")
 
 
@@ -172,11 +177,12 @@ def _real(text: str) -> float:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [_order(key) for key, _ in pairs]
-    if any(one >= other for one, other in pairwise(keys)):
+    values = dict(pairs)
+    keys = list(values)
+    if len(keys) != len(pairs) or keys != _in_order(keys):
         _each_once(pairs)
         raise InvalidMessage("It is not in its canonical form: its keys are not in order.", _FIX)
-    return dict(pairs)
+    return values
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

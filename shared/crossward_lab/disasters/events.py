@@ -14,6 +14,9 @@ from crossward_lab.disasters.plan import DAY, Kind
 if TYPE_CHECKING:
     from crossward_lab.disasters.history import World
 
+STARTED = 5.0
+"""Seconds in which a process that was just starting has started, in peace."""
+
 
 async def strike(world: World) -> None:
     """Let one disaster after the other happen."""
@@ -171,13 +174,8 @@ async def heal(world: World) -> None:
     for host in (world.coordinator, *(hospital.host for hospital in (*world.hospitals.values(), *world.clones))):
         host.skew, host.disk, host.hangs_until = 0.0, Disk.WELL, 0.0
     for clone in world.clones:
-        clone.gone = True
-        if clone.running is not None:
-            clone.running.process.kill()
         original = world.hospitals[clone.party]
-        if original.running is not None:
-            original.running.process.kill()
-        await asyncio.sleep(0)
+        await _put_off(clone, original)
         kept = world.judge.sound_one(original, clone)
         if kept is clone:
             world.tell(f"{clone.party}: the clone goes on, and the first folder is put away")
@@ -185,3 +183,15 @@ async def heal(world: World) -> None:
             world.judge.forget_site(original.database)
     for hospital in world.hospitals.values():
         hospital.gone = False
+
+
+async def _put_off(*hospitals: Hospital) -> None:
+    """Let nobody serve these folders, and wait until nothing that they sent is under way: it may change the mirror."""
+    for hospital in hospitals:
+        hospital.gone = True
+    await asyncio.sleep(STARTED)
+    for hospital in hospitals:
+        if hospital.running is not None:
+            hospital.running.process.kill()
+    while any(hospital.host.under_way for hospital in hospitals):
+        await asyncio.sleep(1.0)

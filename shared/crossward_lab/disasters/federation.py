@@ -8,6 +8,7 @@ import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -87,6 +88,7 @@ class Hospital:
         return self.host.folder / "site.sqlite3"
 
 
+@lru_cache(maxsize=4)
 def coordinator_settings(folder: Path) -> CoordinatorSettings:
     """A coordinator with the pace of a simulation: what nobody waits for may take long."""
     return CoordinatorSettings(

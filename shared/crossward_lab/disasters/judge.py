@@ -247,6 +247,18 @@ class Judge:
             row = connection.execute("SELECT state FROM parties WHERE id = ?", (party,)).fetchone()
         return row is not None and row[0] == "active"
 
+    def has_stopped(self, hospital: Hospital) -> bool:
+        """Whether a site has stopped."""
+        return self._finds(hospital, "SELECT 1 FROM facts WHERE name = 'stopped'")
+
+    def asks(self, hospital: Hospital) -> bool:
+        """Whether a site has a question for its steward."""
+        return self._finds(hospital, "SELECT 1 FROM tasks WHERE state IN ('waiting', 'held')")
+
+    def _finds(self, hospital: Hospital, query: str) -> bool:
+        with self._looking_at(hospital.database) as connection:
+            return connection.execute(query).fetchone() is not None
+
     def stopped_parties(self) -> list[str]:
         """The parties that the coordinator has stopped."""
         with self._looking_at(self._world.coordinator_database) as connection:
@@ -254,16 +266,15 @@ class Judge:
         return [row[0] for row in rows]
 
     def sound_one(self, original: Hospital, clone: Hospital) -> Hospital:
-        """Of two folders of one site, one that goes on where the mirror is: there always is one."""
+        """Of two folders of one site, the one that goes on where the mirror is and knows most: there always is one."""
         mirror = self._lines_of(self._world.coordinator_database, original.party)
         chains = [(hospital, self._lines_of(hospital.database, "self")) for hospital in (original, clone)]
-        for hospital, own in chains:
-            if own[: len(mirror)] == mirror:
-                return hospital
-        for hospital, own in chains:
-            if mirror[: len(own)] == own:
-                return hospital
-        self.object(f"{original.party}: neither folder's ledger is the mirror's")
+        ahead = [(hospital, own) for hospital, own in chains if own[: len(mirror)] == mirror]
+        behind = [(hospital, own) for hospital, own in chains if mirror[: len(own)] == own]
+        if ahead or behind:
+            return max(ahead or behind, key=lambda one: len(one[1]))[0]
+        if original.party not in self._world.lies.liars:  # what a liar sent is in nobody's ledger
+            self.object(f"{original.party}: neither folder's ledger is the mirror's")
         return original
 
     def _lines_of(self, path: Path, owner: str) -> list[str]:
@@ -290,9 +301,8 @@ class Judge:
     def is_quiet(self) -> bool:
         """Whether the mirrors have all there is of the ledgers, and nobody is stopped."""
         for hospital in self._heard():
-            with self._looking_at(hospital.database) as connection:
-                if connection.execute("SELECT 1 FROM facts WHERE name = 'stopped'").fetchone():
-                    return False
+            if self.has_stopped(hospital):
+                return False
             own = self._lines_of(hospital.database, "self")
             if own != self._lines_of(self._world.coordinator_database, hospital.party):
                 return False
@@ -306,6 +316,7 @@ class Judge:
     def last_word(self) -> None:
         """What must be true in the end, after all disasters are over and people have seen to what they must."""
         with self._judged():
+            self._look_at_coordinator(self._world.coordinator_database)
             if not self._world.lies.by_coordinator:
                 self._check_studies()
             for hospital in self._heard():

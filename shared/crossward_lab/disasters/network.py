@@ -7,7 +7,7 @@ directions; a liar at either end may change it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping
+from collections.abc import Coroutine, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,11 +69,12 @@ async def carry(process: Process, call: Call, patience: float) -> Reply:
         raise httpx.ReadTimeout("the network lost it")
     if fate.doubled:
         world.tell(f"{process.name}: {call.method} {call.path} goes twice")
-        world.network.run(_again(process, call, fate.delay + world.draw.expovariate(0.2)))
+        again = fate.delay + world.draw.expovariate(0.2)
+        world.network.run(_under_way(process, _deliver(process, call, again)))
     if fate.delay > 1.0:
         world.tell(f"{process.name}: {call.method} {call.path} is late by {fate.delay:.0f} s")
     # What was sent arrives also when the sender has ended, or waits no longer.
-    arriving = world.network.run(_deliver(process, call, fate.delay, cut=fate.cut))
+    arriving = world.network.run(_under_way(process, _deliver(process, call, fate.delay, cut=fate.cut)))
     try:
         async with asyncio.timeout(patience):
             reply = await asyncio.shield(arriving)
@@ -92,8 +93,13 @@ async def carry(process: Process, call: Call, patience: float) -> Reply:
     return world.lies.about_reply(process, call, reply)
 
 
-async def _again(process: Process, call: Call, delay: float) -> None:
-    await _deliver(process, call, delay)
+async def _under_way(process: Process, delivery: Coroutine[Any, Any, Reply | None]) -> Reply | None:
+    """A request of a host on its way, until it was answered or nobody was there."""
+    process.host.under_way += 1
+    try:
+        return await delivery
+    finally:
+        process.host.under_way -= 1
 
 
 async def _deliver(process: Process, call: Call, delay: float, *, cut: bool = False) -> Reply | None:

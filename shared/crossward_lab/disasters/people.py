@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossward.errors import CrosswardError
@@ -71,7 +69,7 @@ async def lead_study(world: World, study: Study) -> None:
     )
     path, there = f"/v1/studies/{study.id}", False
     for _ in range(TRIES):
-        if await ask_coordinator(world, "lead", "POST", "/v1/studies", study.to_yaml().encode(), "yaml") is not None:
+        if await ask_coordinator(world, "lead", "POST", "/v1/studies", study.canonical(), "yaml") is not None:
             there = True
             started = await ask_coordinator(world, "lead", "POST", f"{path}/start")
             if started is not None:
@@ -105,9 +103,9 @@ async def look_around(world: World) -> None:
         running = hospital.running
         if running is None or not running.process.alive:
             continue
-        if _stopped(hospital.database):
+        if world.judge.has_stopped(hospital):
             await act(world, running, f"steward of {hospital.party}: reconciles", partial(_reconcile, running))
-        elif _asked(hospital.database):
+        elif world.judge.asks(hospital):
             await act(world, running, f"steward of {hospital.party}: decides", partial(_decide, world, running))
         elif world.calm and _is_unknown(running) and world.judge.is_active(hospital.party):
             world.tell(f"operator: the coordinator has forgotten the key of {hospital.party}")
@@ -174,16 +172,3 @@ async def invite_again(world: World, hospital: Hospital) -> None:
 def _is_unknown(running: RunningSite) -> bool:
     """Whether the coordinator knows none of the site's keys any more: it was put back to before."""
     return "is enrolled here" in running.runner.trouble or "was revoked" in running.runner.trouble
-
-
-def _stopped(database: Path) -> bool:
-    return _one(database, "SELECT 1 FROM facts WHERE name = 'stopped'")
-
-
-def _asked(database: Path) -> bool:
-    return _one(database, "SELECT 1 FROM tasks WHERE state IN ('waiting', 'held')")
-
-
-def _one(database: Path, query: str) -> bool:
-    with closing(sqlite3.connect(database)) as connection:
-        return connection.execute(query).fetchone() is not None

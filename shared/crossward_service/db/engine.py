@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, exc
+from sqlalchemy import Column, Connection, Engine, Table, create_engine, event, exc
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
@@ -155,8 +155,8 @@ def read(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def _transaction(engine: Engine, *, reading: bool) -> Iterator[Connection]:
-    with _named(), ExitStack() as stack:
-        with storage():
+    with _NAMED, ExitStack() as stack:
+        with _STORAGE:
             connection = stack.enter_context(engine.connect())
             connection.info[READING] = reading
             if reading and engine.dialect.name == "postgresql":
@@ -168,6 +168,23 @@ def _transaction(engine: Engine, *, reading: bool) -> Iterator[Connection]:
 def new_row(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that can say what happens where the row is there already, which each database spells its own way."""
     return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+class UnlessThere:
+    """An INSERT that does nothing where the row is there already, and gives `column` where it was not.
+
+    It is written once for each database, and so compiled once.
+    """
+
+    def __init__(self, table: Table, column: Column[Any]) -> None:
+        self._statements = {
+            "sqlite": sqlite.insert(table).on_conflict_do_nothing().returning(column),
+            "postgresql": postgresql.insert(table).on_conflict_do_nothing().returning(column),
+        }
+
+    def insert(self, connection: Connection, row: dict[str, Any]) -> bool:
+        """Insert a row; False if it was there already."""
+        return connection.execute(self._statements[connection.dialect.name], row).first() is not None
 
 
 def _check_unbroken(connection: Connection) -> None:
@@ -200,38 +217,57 @@ def whole(connection: Connection) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def storage() -> Iterator[None]:
-    """Names what the database cannot do, around code that does nothing but talk to it."""
-    try:
-        with _named():
-            yield
-    except UnicodeDecodeError as error:  # SQLite's driver, about a damaged file
-        raise StorageFailed("The database holds text that is none.", "Restore it, then verify the ledger.") from error
-
-
-@contextmanager
-def _named() -> Iterator[None]:
+class _Named:
     """The database's own errors. Mistakes in statements and broken constraints pass: they are not storage."""
-    try:
-        yield
-    except (exc.IntegrityError, exc.DataError, exc.ProgrammingError):
-        raise
-    except LookupError as error:
-        if type(error) is not LookupError:  # a KeyError or IndexError is a mistake in the code
-            raise
-        raise StorageFailed(
-            "The database holds a word that this version does not know.",  # SQLAlchemy's Enum, about a row
-            "Run the version that wrote it, or restore a backup, then verify the ledger.",
-        ) from error
-    except exc.PendingRollbackError:
-        raise StorageFailed("The database gave up the transaction.", "Begin again.") from None
-    except exc.TimeoutError:
-        raise StorageBusy("All connections to the database are in use.", "Try again.") from None
-    except exc.DBAPIError as error:
-        what = str(error.orig).strip().partition("\n")[0]  # without the statement and the values in it
-        if {getattr(error.orig, "sqlite_errorcode", None), getattr(error.orig, "sqlstate", None)} & _BUSY:
-            raise StorageBusy(f"The database is busy: {what}.", "Try again.") from error
-        raise StorageFailed(
-            f"The database cannot be used: {what}.", "Nothing was written. Check its disk, rights and migrations."
-        ) from error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None and (name := self.name(error)) is not None:
+            raise name from error
+
+    def name(self, error: BaseException) -> StorageFailed | None:
+        """What the error is called here; None for one that is none of the database's own."""
+        match error:
+            case exc.IntegrityError() | exc.DataError() | exc.ProgrammingError():
+                return None
+            case LookupError() if type(error) is LookupError:  # a KeyError or IndexError is a mistake in the code
+                return StorageFailed(
+                    "The database holds a word that this version does not know.",  # SQLAlchemy's Enum, about a row
+                    "Run the version that wrote it, or restore a backup, then verify the ledger.",
+                )
+            case exc.PendingRollbackError():
+                return StorageFailed("The database gave up the transaction.", "Begin again.")
+            case exc.TimeoutError():
+                return StorageBusy("All connections to the database are in use.", "Try again.")
+            case exc.DBAPIError():
+                return _of_driver(error.orig)
+        return None
+
+
+def _of_driver(error: BaseException | None) -> StorageFailed:
+    what = str(error).strip().partition("\n")[0]  # without the statement and the values in it
+    if {getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None)} & _BUSY:
+        return StorageBusy(f"The database is busy: {what}.", "Try again.")
+    return StorageFailed(
+        f"The database cannot be used: {what}.", "Nothing was written. Check its disk, rights and migrations."
+    )
+
+
+class _Storage(_Named):
+    """Around code that does nothing but talk to the database."""
+
+    def name(self, error: BaseException) -> StorageFailed | None:
+        """As before, and what SQLite's driver says of a damaged file."""
+        if isinstance(error, UnicodeDecodeError):
+            return StorageFailed("The database holds text that is none.", "Restore it, then verify the ledger.")
+        return super().name(error)
+
+
+_NAMED, _STORAGE = _Named(), _Storage()
+
+
+def storage() -> _Storage:
+    """Names what the database cannot do, around code that does nothing but talk to it."""
+    return _STORAGE
