@@ -94,10 +94,7 @@ class Clock:
                 log.exception("a tick of the clock failed")
             if self._stop.wait(self._settings.clock_seconds):
                 break
-        try:
-            self.times.keep()
-        except Exception:
-            log.exception("the coordinator's age was not noted")
+        self._note_age()
 
     def tick(self) -> None:
         """Do everything whose time has come."""
@@ -107,15 +104,22 @@ class Clock:
             if now.age >= self._next_count:
                 self._next_count = now.age + COUNT_SECONDS
                 self._gauges.count(connection)
-        self.times.keep_soon()
+        self._note_age()
         for study in late:
-            self._pass_time(study, now)
+            self._pass_time(study)
         while not self._stop.is_set() and aggregate.run_one(
             self._engine, self._own, self.times, lasts=self._settings.lease_seconds
         ):
             pass
         if now.age >= self._next_purge:
             self._purge(now)
+
+    def _note_age(self) -> None:
+        """Another process may hold the row for long: nothing else waits for it."""
+        try:
+            self.times.keep_soon()
+        except Exception:
+            log.exception("the coordinator's age was not noted")
 
     def _purge(self, now: Moment) -> None:
         """Forget what had expired at the last purge already: a wall clock that jumps must not bring a nonce back."""
@@ -125,10 +129,10 @@ class Clock:
                 purge(connection, min(now.time, self._last_purge))
         self._last_purge = now.time
 
-    def _pass_time(self, study: str, now: Moment) -> None:
-        """A study that cannot go on must not hold up the others."""
+    def _pass_time(self, study: str) -> None:
+        """A study that cannot go on must not hold up the others. It may be later by now than when the tick began."""
         try:
             with write(self._engine) as connection:
-                pass_time(connection, self._own, study, self._settings, now)
+                pass_time(connection, self._own, study, self._settings, self.times.now(connection))
         except Exception:
             log.exception("time could not pass for study %s", study)

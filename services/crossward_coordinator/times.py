@@ -10,12 +10,13 @@ The age is in the database, one row, and every process adds to it what it has li
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, Engine, Float, String, Table, bindparam, select, update
 
 from crossward_coordinator.database import metadata
-from crossward_service.db.engine import UnlessThere, read, write
+from crossward_service.db.engine import UnlessThere, write
 from crossward_service.ops.machine import Machine
 
 LONGEST_STEP = 10.0
@@ -51,43 +52,51 @@ class Timekeeper:
 
     def __init__(self, engine: Engine, machine: Machine, longest_step: float = LONGEST_STEP) -> None:
         self._engine, self._machine, self._longest_step = engine, machine, longest_step
+        self._lock = threading.Lock()
         self._last: tuple[float, float] | None = None  # an age, and the machine's elapsed time when it was that
         self._written: float | None = 0.0  # the age that was noted last; None where none is
 
-    def now(self) -> Moment:
-        """This moment."""
-        age, since = self._last or self._read()
-        return Moment(self._machine.now(), age + self._passed(since, self._machine.elapsed()))
+    def time(self) -> float:
+        """What the wall clock says."""
+        return self._machine.now()
+
+    def now(self, connection: Connection) -> Moment:
+        """This moment. A process whose clock is late asks the database: others may have lived on meanwhile."""
+        last = self._last
+        if last is None or self._machine.elapsed() - last[1] > self._longest_step:
+            last, _ = self._look(connection)
+        return Moment(self.time(), self._age(*last, self._machine.elapsed()))
 
     def tick(self, connection: Connection) -> Moment:
         """Let time pass: called again and again, more often than the longest step, by one thread."""
-        known = _stored(connection)
-        elapsed = self._machine.elapsed()
-        age, since = self._last or (known or 0.0, elapsed)
-        self._last = max(age + self._passed(since, elapsed), known or 0.0), elapsed
-        if known is None:
+        last, noted = self._look(connection)
+        if noted is None:
             self._written = None
-        return self.now()
+        return Moment(self.time(), self._age(*last, self._machine.elapsed()))
 
     def keep_soon(self) -> None:
         """Note the age if it was not noted lately."""
-        if self._written is None or self.now().age >= self._written + WRITE_SECONDS:
+        if self._written is None or self._last is None or self._last[0] >= self._written + WRITE_SECONDS:
             self.keep()
 
     def keep(self) -> None:
         """Note the age, so that it outlives this process."""
-        age = self.now().age
         with write(self._engine) as connection:
+            age = self.now(connection).age
             _store(connection, age)
         self._written = age
 
-    def _passed(self, since: float, elapsed: float) -> float:
-        return min(max(0.0, elapsed - since), self._longest_step)
+    def _look(self, connection: Connection) -> tuple[tuple[float, float], float | None]:
+        """Add what has passed, and learn what others have noted; gives both."""
+        noted = _stored(connection)
+        with self._lock:
+            elapsed = self._machine.elapsed()
+            age = noted or 0.0 if self._last is None else self._age(*self._last, elapsed)
+            self._last = max(age, noted or 0.0), elapsed
+            return self._last, noted
 
-    def _read(self) -> tuple[float, float]:
-        with read(self._engine) as connection:
-            self._last = _stored(connection) or 0.0, self._machine.elapsed()
-        return self._last
+    def _age(self, age: float, since: float, elapsed: float) -> float:
+        return age + min(max(0.0, elapsed - since), self._longest_step)
 
 
 def _stored(connection: Connection) -> float | None:

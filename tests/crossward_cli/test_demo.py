@@ -69,7 +69,12 @@ def test_a_simulated_hospitals_records_are_written_once(crossward, tmp_path):
 def playing(folder):
     """A demonstration that is left running; its services are its only children."""
     command = [sys.executable, "-m", "crossward_cli", "demo", "--keep", "--branches", "1", "--dir", folder / "demo"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    ours = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it, as nohup does
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    finally:
+        signal.signal(signal.SIGHUP, ours)
+    with process:
         try:
             yield process
         finally:

@@ -88,7 +88,7 @@ def extend(
 ) -> Response:
     """Lines without a result. Those that do not extend the mirror stop the party."""
     check_same(signer, party)
-    outcome = service.take_lines(connection, own, party, lines, times.now())
+    outcome = service.take_lines(connection, own, party, lines, times.now(connection))
     if isinstance(outcome, Stopped):
         return refuse(request, outcome)
     return Response(outcome.canonical(), media_type="application/json")

@@ -59,7 +59,7 @@ class KeyBody(Form):
 @router.get("/coordinator")
 def coordinator(own: Own, times: Times) -> CoordinatorView:
     """The coordinator's public key and version."""
-    return CoordinatorView.of(own, times.now().time)
+    return CoordinatorView.of(own, times.time())
 
 
 @router.post("/parties/invites", status_code=201, openapi_extra=sends_form(InviteBody))
@@ -74,7 +74,7 @@ def invite(
     """Invite a party: a one-time code, to be passed on by a person."""
     lasts = settings.invite_seconds
     code = machine.word(24)
-    return InviteView.of(service.invite(connection, body.party, body.role, code, now=times.now().time, lasts=lasts))
+    return InviteView.of(service.invite(connection, body.party, body.role, code, now=times.time(), lasts=lasts))
 
 
 @router.post("/parties", status_code=201, openapi_extra=sends_form(EnrolBody))
@@ -82,7 +82,7 @@ def join(
     body: Annotated[EnrolBody, sent(form(EnrolBody))], own: Own, times: Times, connection: Writing
 ) -> EnrolledView:
     """Enrol with a code and the site's own public key."""
-    now = times.now().time
+    now = times.time()
     return EnrolledView.of(service.enrol(connection, body.code, body.public_key, body.protocol, now=now), own, now)
 
 
@@ -113,14 +113,14 @@ def rotate(
 ) -> EnrolledView:
     """Rotate: the new key counts from now on, the old one no longer. Signed with the old key."""
     check_same(signer, party)
-    now = times.now().time
+    now = times.time()
     return EnrolledView.of(service.rotate(connection, party, body.public_key, now=now), own, now)
 
 
 @router.delete("/parties/{party}")
 def revoke(party: PartyId, _: Operator, own: Own, times: Times, connection: Writing) -> PartyView:
     """Revoke a party: its keys no longer count, and its studies go on without it."""
-    now = times.now()
+    now = times.now(connection)
     if service.revoke(connection, party, now.time):
         withdraw(connection, own, party, "The party was revoked.", now)
     return _view(connection, party)
@@ -129,7 +129,7 @@ def revoke(party: PartyId, _: Operator, own: Own, times: Times, connection: Writ
 @router.post("/parties/{party}/reconcile")
 def reconcile(party: PartyId, _: Operator, times: Times, connection: Writing) -> PartyView:
     """Let a stopped party go on, once it has shown a ledger that extends the mirror again."""
-    service.reconcile(connection, party, times.now().time)
+    service.reconcile(connection, party, times.time())
     return _view(connection, party)
 
 

@@ -90,7 +90,7 @@ def create(
     lead: Lead, study: Annotated[Study, sent(_read)], response: Response, times: Times, connection: Writing
 ) -> StudySummary:
     """Check and store a study. The same study again is the same; another under its id is refused."""
-    if not service.create(connection, study, lead.name, times.now().time):
+    if not service.create(connection, study, lead.name, times.time()):
         response.status_code = 200
     return StudySummary.of(find_study(connection, study.id))
 
@@ -136,7 +136,7 @@ def put_public_set(
 @router.post("/{study}/start")
 def start(study: StudyId, _: Lead, times: Times, connection: Writing) -> StudyView:
     """Open the first tasks, if everybody the study names can take part."""
-    service.start(connection, study, times.now())
+    service.start(connection, study, times.now(connection))
     return StudyView.of_overview(service.overview(connection, study))
 
 
@@ -150,7 +150,7 @@ def cancel(
     connection: Writing,
 ) -> StudyView:
     """End the study. Charges stand; results that come later are refused."""
-    service.cancel(connection, own, study, body.reason, times.now())
+    service.cancel(connection, own, study, body.reason, times.now(connection))
     return StudyView.of_overview(service.overview(connection, study))
 
 

@@ -40,10 +40,10 @@ log = logging.getLogger("crossward.aggregate")
 def run_one(engine: Engine, own: Identity, times: Timekeeper, *, lasts: float) -> bool:
     """Do one aggregation that waits; False if there is none."""
     with read(engine) as connection:
-        if not is_waiting(connection, COORDINATOR, times.now()):
+        if not is_waiting(connection, COORDINATOR, times.now(connection)):
             return False
     with write(engine) as connection:
-        task = lease(connection, COORDINATOR, now=times.now(), lasts=lasts)
+        task = lease(connection, COORDINATOR, now=times.now(connection), lasts=lasts)
     if task is None:
         return False
     try:
@@ -56,11 +56,11 @@ def run_one(engine: Engine, own: Identity, times: Timekeeper, *, lasts: float) -
     except CrosswardError as error:
         log.warning("aggregation failed: %s", error)
         with write(engine) as connection:
-            _fail(connection, own, task.id, str(error), times.now())
+            _fail(connection, own, task.id, str(error), times.now(connection))
     else:
         crash_point("aggregate-computed")  # the aggregate exists in memory only
         with write(engine) as connection:
-            _finish(connection, own, task.id, release, times.now())
+            _finish(connection, own, task.id, release, times.now(connection))
     return True
 
 

@@ -73,7 +73,7 @@ def _take(request: Request, party: str, protocol: int) -> TaskMessage | None:
     """Look first, which takes no lock: most polls find nothing, and no news of the party's version."""
     with read(engine_of(request)) as connection:
         known = parties.get(connection, party)
-        waiting = service.is_waiting(connection, party, times_of(request).now())
+        waiting = service.is_waiting(connection, party, times_of(request).now(connection))
     if known.protocol != protocol:
         with write(engine_of(request)) as connection:
             parties.hear(connection, party, protocol)
@@ -81,7 +81,9 @@ def _take(request: Request, party: str, protocol: int) -> TaskMessage | None:
     if not waiting:
         return None
     with write(engine_of(request)) as connection:
-        return service.take(connection, party, now=times_of(request).now(), lasts=settings_of(request).lease_seconds)
+        return service.take(
+            connection, party, now=times_of(request).now(connection), lasts=settings_of(request).lease_seconds
+        )
 
 
 @router.post("/{task}/heartbeat", openapi_extra=sends(HeartbeatMessage))
@@ -94,7 +96,7 @@ def heartbeat(
     connection: Writing,
 ) -> PulseView:
     """Extend a lease and hear whether the task was cancelled."""
-    pulse = service.heartbeat(connection, party, task, message, now=times.now(), lasts=settings.lease_seconds)
+    pulse = service.heartbeat(connection, party, task, message, now=times.now(connection), lasts=settings.lease_seconds)
     return PulseView.of(task, pulse)
 
 
@@ -108,7 +110,7 @@ def decline(
     connection: Writing,
 ) -> None:
     """Refuse a task, with a reason; its study goes on without this party."""
-    service.decline(connection, own, party, task, message, times.now())
+    service.decline(connection, own, party, task, message, times.now(connection))
 
 
 @router.post(
@@ -127,7 +129,7 @@ def result(
     connection: Writing,
 ) -> Response:
     """Publish a release with the ledger lines not yet confirmed."""
-    outcome = results.take(connection, own, party, task, opened, times.now())
+    outcome = results.take(connection, own, party, task, opened, times.now(connection))
     if isinstance(outcome, Stopped):
         return refuse(request, outcome)
     return Response(outcome.canonical(), media_type="application/json")

@@ -161,9 +161,22 @@ def join(site: Site, coordinator_url: str, code: str, roles: Collection[Role], l
 
 def rotate(site: Site, link: Link | None = None) -> Identity:
     """Change to a fresh key. Killed in between, the next call finishes: the new key is on disk before it is sent."""
-    identity, link = Identity.load(site), link or Link()
+    identity = Identity.load(site)
     with write(site.engine) as connection:
         name = facts.NEXT_KEY.get(connection) or _prepare(site, connection)
+    return _change_key(site, identity, name, link or Link())
+
+
+def finish_rotation(site: Site, link: Link | None = None) -> bool:
+    """Finish a change of key that was under way; False if none is."""
+    with read(site.engine) as connection:
+        identity, name = Identity.get(connection, site.home), facts.NEXT_KEY.get(connection)
+    if name is not None:
+        _change_key(site, identity, name, link or Link())
+    return name is not None
+
+
+def _change_key(site: Site, identity: Identity, name: str, link: Link) -> Identity:
     key = keys.load(site.home / name)
     with link.client(identity.coordinator_url, site.machine, identity.signer(site.machine)) as http:
         try:

@@ -30,9 +30,8 @@ from crossward.errors import (
 from crossward.protocol.ledger.lines import LineKind
 from crossward_service.db.engine import read, write
 from crossward_service.ops.machine import Flag, Worker
-from crossward_site import facts
 from crossward_site.coordinator import Coordinator
-from crossward_site.identity.service import Identity, Link, rotate
+from crossward_site.identity.service import Identity, Link, finish_rotation
 from crossward_site.ledger.service import confirmed, sync
 from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
@@ -175,12 +174,9 @@ class Runner:
         """
         try:
             return self._take(wait)
-        except KeyRevoked:
-            with read(self.site.engine) as connection:
-                changing = facts.NEXT_KEY.get(connection) is not None
-            if not changing:
+        except KeyRevoked:  # perhaps the coordinator knows the new key already
+            if not finish_rotation(self.site, self._link):
                 raise
-            rotate(self.site, self._link)  # it was under way, and the coordinator knows the new key already
             return False
 
     def _take(self, wait: float) -> bool:

@@ -197,7 +197,8 @@ def take(site: Site, connection: Connection, message: TaskMessage) -> Task:
         raise InvalidMessage(f"Task {message.id} was another task before.", "The coordinator must not change tasks.")
     state = _resumed(site, connection, message.id, row.state)
     # Once charged, the inputs are fixed: they are part of what the reservation describes.
-    document = row.message if state in CHARGED else message.canonical().decode()
+    fixed = state in CHARGED or site.ledger.find(connection, LineKind.RESERVE, message.id) is not None  # or held
+    document = row.message if fixed else message.canonical().decode()
     values: dict[str, Any] = {"message": document, **lease, **({} if state is row.state else _WELL)}
     TASK_STATES.move(connection, tasks, tasks.c.id == message.id, state, of=row.state, **values)
     return find(connection, message.id)

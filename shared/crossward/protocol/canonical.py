@@ -100,7 +100,7 @@ def _in_order(keys: Iterable[str]) -> list[str]:
 
 
 def _units(key: str) -> bytes:
-    return key.encode("utf-16-be", "surrogatepass")
+    return str.encode(key, "utf-16-be", "surrogatepass")  # a key that is no text is a TypeError
 
 
 def read_canonical(data: bytes | str, most_bytes: int) -> Any:

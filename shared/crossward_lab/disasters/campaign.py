@@ -37,7 +37,7 @@ def tell(seed: int, planted: str | None = None) -> Outcome:
     """One history; every tenth is told twice, with other records."""
     if planted is not None and planted not in FAULTS:
         raise InvalidSetting(f"There is no fault {planted!r} to plant.", f"Known are {', '.join(FAULTS)}.")
-    with FAULTS[planted]() if planted else nullcontext():
+    with FAULTS[planted].planted() if planted else nullcontext():
         outcome = run(seed)
         lied = {kind.name.lower() for kind in LIES} & set(outcome.kinds)
         if seed % TWINS or not outcome.passed or lied:
@@ -55,8 +55,8 @@ def campaign(seeds: Sequence[int], workers: int, planted: str | None = None) -> 
     """All these histories, as they end. Of those that pass, what they told is left out."""
     batches = [seeds[first : first + AT_ONCE] for first in range(0, len(seeds), AT_ONCE)]
     if workers == 1:
-        for batch in batches:
-            yield from _tell_all(batch, planted)
+        for seed in seeds:
+            yield _brief(tell(seed, planted))
         return
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
@@ -90,8 +90,9 @@ def _brief(outcome: Outcome) -> Outcome:
 
 
 def find(planted: str, most: int, workers: int, first: int = 1) -> Outcome | None:
-    """The first history that finds a planted fault, of so many at most."""
-    for outcome in campaign(range(first, first + most), workers, planted):
+    """The first history that finds a planted fault, of so many at most. Those that cannot are not told."""
+    seeds = [seed for seed in range(first, first + most) if FAULTS[planted].may_show(seed)]
+    for outcome in campaign(seeds, workers, planted):
         if not outcome.passed:
             return outcome
     return None

@@ -173,6 +173,11 @@ async def heal(world: World) -> None:
     world.tell("peace: no more disasters")
     for host in (world.coordinator, *(hospital.host for hospital in (*world.hospitals.values(), *world.clones))):
         host.skew, host.disk, host.hangs_until = 0.0, Disk.WELL, 0.0
+    for server in world.servers:
+        server.process.hangs_until = 0.0
+    for hospital in (*world.hospitals.values(), *world.clones):
+        if hospital.running is not None:
+            hospital.running.process.hangs_until = 0.0
     for clone in world.clones:
         original = world.hospitals[clone.party]
         await _put_off(clone, original)

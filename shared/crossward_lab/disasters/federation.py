@@ -49,7 +49,6 @@ TARGETS = ("target-1", "target-2")
 SCHEMA = Schema((Number("glucose", 3.0, 12.0, "mmol/L", 5.5), Flag("family", default=False)))
 PACE = Pace(poll=90.0, tick=90.0, pulse=180.0, retry=15.0, compare=200.0)
 LEASE = 60.0
-TICK = 30.0
 
 
 @dataclass
@@ -89,10 +88,10 @@ class Hospital:
 
 
 @lru_cache(maxsize=4)
-def coordinator_settings(folder: Path) -> CoordinatorSettings:
+def coordinator_settings(folder: Path, tick: float) -> CoordinatorSettings:
     """A coordinator with the pace of a simulation: what nobody waits for may take long."""
     return CoordinatorSettings(
-        data_dir=folder, lease_seconds=LEASE, clock_seconds=TICK, poll_seconds=30.0, longest_wait=90.0, attempts=1000
+        data_dir=folder, lease_seconds=LEASE, clock_seconds=tick, poll_seconds=30.0, longest_wait=90.0, attempts=1000
     )
 
 
@@ -118,7 +117,7 @@ _SPARE: list[FastAPI] = []
 
 
 def _new_app(process: Process) -> FastAPI:
-    settings = coordinator_settings(process.host.folder)
+    settings = coordinator_settings(process.host.folder, process.world.plan.tick)
     if _SPARE:
         app = _SPARE.pop()
         furnish(app, settings, process)
@@ -177,7 +176,7 @@ MAPPING = {
 
 async def found(world: World, records: Path) -> dict[str, str]:
     """Make a coordinator and all hospitals, enrolled and with data; gives the tokens of the coordinator's people."""
-    settings = coordinator_settings(world.coordinator.folder)
+    settings = coordinator_settings(world.coordinator.folder, world.plan.tick)
     network = world.network
     tokens = await network.do(blocking(init_coordinator, settings, network))
     named = {str(role): token for role, token in tokens.tokens.items()}

@@ -149,9 +149,9 @@ class World:
             if Kind.HANG in self.plan.kinds and self.draw.random() < self.plan.crash / 2 + 0.001:
                 lasts = self.draw.choice((10.0, 100.0, 400.0))
                 self.tell(f"{process.name}: hangs for {lasts:.0f} s")
-                process.host.hangs_until = self.time + lasts
-        while process.host.hangs_until > self.time:
-            wait(asyncio.sleep(process.host.hangs_until - self.time))
+                process.hangs_until = self.time + lasts
+        while (until := max(process.hangs_until, process.host.hangs_until)) > self.time:
+            wait(asyncio.sleep(until - self.time))
         if self.draw.random() < self.plan.switch:
             wait(asyncio.sleep(self.draw.expovariate(100.0)))
 

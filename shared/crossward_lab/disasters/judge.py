@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossward.privacy.budget import Budget
 from crossward.study import Study
-from crossward_lab.disasters.federation import BUDGET, TICK, Hospital
+from crossward_lab.disasters.federation import BUDGET, LEASE, Hospital
 from crossward_lab.disasters.network import Call
 from crossward_lab.disasters.plan import Kind
 
@@ -32,6 +32,10 @@ ENDED = ("complete", "failed", "cancelled")
 NANO_BUDGET = Budget.of(BUDGET).nano_epsilon
 LINES = (
     "SELECT sequence, kind, subject, body, hash FROM ledger_lines WHERE owner = ? AND sequence > ? ORDER BY sequence"
+)
+
+LEASES = (
+    "SELECT tasks.id, tasks.state, lease_until, parties.state FROM tasks LEFT JOIN parties ON parties.id = tasks.party"
 )
 
 SPEND = "SELECT dataset, cell, nano_epsilon FROM ledger_spend WHERE owner = 'self'"
@@ -80,6 +84,7 @@ class Judge:
         self._mirrors: dict[str, _Chain] = {}
         self._results: dict[str, str | None] = {}
         self._states: dict[str, tuple[str, float]] = {}
+        self._leases: dict[str, tuple[str, float | None, float]] = {}  # a task's state, its lease, since when
         self._left: dict[str, str] = {}  # task -> the digest of the bytes that have left its site
         self._paid: dict[str, dict[tuple[str, int], int]] = defaultdict(lambda: defaultdict(int))
         self._forgot = False
@@ -155,6 +160,8 @@ class Judge:
                 _must(self._results.setdefault(task, digest) == digest, f"{task}: its release was replaced")
             for study, state, cause in connection.execute("SELECT id, state, cause FROM studies").fetchall():
                 self._look_at_study(study, state, cause)
+            for task in connection.execute(LEASES).fetchall():
+                self._look_at_lease(*task)
 
     def _look_at_study(self, study: str, state: str, cause: str) -> None:
         now = self._world.time
@@ -169,9 +176,25 @@ class Judge:
         if state in ("failed", "cancelled"):
             _must(bool(cause), f"{study} is {state} without a cause")
         if cause.startswith("By the deadline"):
-            lasted = self._world.plan.deadline - (2 * TICK if Kind.WORKERS in self._world.plan.kinds else 0.0)
+            lasts = self._world.plan.deadline
             _must(
-                now - since >= lasted - 1e-3, f"{study} ended by a deadline of {lasted:.0f} s after {now - since:.0f} s"
+                now - since >= lasts - self._world.plan.slack - 1e-3,
+                f"{study} ended by a deadline of {lasts:.0f} s after {now - since:.0f} s",
+            )
+
+    def _look_at_lease(self, task: str, state: str, until: float | None, party: str | None) -> None:
+        """A lease lasts as long as was promised when it was granted or last renewed, unless its party is stopped."""
+        now = self._world.time
+        if task not in self._leases:
+            self._leases[task] = state, until, (-math.inf if self._forgot else now)
+        before, promised, since = self._leases[task]
+        if (state, until) == (before, promised):
+            return
+        self._leases[task] = state, until, now
+        if (before, state) == ("leased", "ready") and party != "stopped":
+            _must(
+                now - since >= LEASE - self._world.plan.slack - 1e-3,
+                f"{task}: its lease of {LEASE:.0f} s ended after {now - since:.0f} s",
             )
 
     # -- on the wire --------------------------------------------------------------------------------------------------
@@ -224,6 +247,7 @@ class Judge:
         self._mirrors.clear()
         self._results.clear()
         self._states.clear()
+        self._leases.clear()
         self._forgot = True
 
     def forgotten(self) -> list[Study]:
@@ -352,7 +376,9 @@ class Judge:
             whole = (
                 task in chain.released or task in kept or state in ("approved", "reserved", "held", "stored", "waiting")
             )
-            lost = Kind.BACKUP in self._world.plan.kinds  # then only the ledger knows of the task
+            lost = (
+                Kind.BACKUP in self._world.plan.kinds and not self._world.plan.forgets
+            )  # then only the ledger knows of the task
             _must(whole or lost, f"{party}: {task} is charged, {state}, and neither released nor resumable")
 
     def _check_mirror(self, party: str, chain: _Chain) -> None:

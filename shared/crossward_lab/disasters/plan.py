@@ -9,6 +9,8 @@ import random
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crossward_coordinator.times import WRITE_SECONDS
+
 DAY = 86_400.0
 
 
@@ -59,6 +61,16 @@ class Plan:
     forgets: bool
     deadline: float
 
+    @property
+    def tick(self) -> float:
+        """Seconds between two looks at the coordinator's clock; with two workers, the more so they agree."""
+        return 15.0 if Kind.WORKERS in self.kinds else 30.0
+
+    @property
+    def slack(self) -> float:
+        """Seconds by which two workers may disagree about the coordinator's age."""
+        return self.tick + WRITE_SECONDS if Kind.WORKERS in self.kinds else 0.0
+
     @classmethod
     def draw(cls, draw: random.Random) -> Plan:
         """A plan."""
@@ -79,5 +91,5 @@ class Plan:
             switch=draw.choice((0.1, 0.3, 0.7)),
             forgets=Kind.CLONE not in kinds and draw.random() < 0.5,
             events=draw.choice((20.0, 60.0, 200.0)),
-            deadline=draw.choice((20.0, 90.0)) if Kind.HASTE in kinds else 400.0,
+            deadline=draw.choice((30.0, 90.0)) if Kind.HASTE in kinds else 400.0,
         )

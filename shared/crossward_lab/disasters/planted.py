@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.ledger.lines import LineKind, ReserveBody
 from crossward_coordinator.times import Moment, Timekeeper
 from crossward_lab.disasters import disk
+from crossward_lab.disasters.plan import LIES, Kind, Plan
 from crossward_service.db.engine import write
 from crossward_site.ledger.tables import ledger
 from crossward_site.tasks import outbox, runner, service, steps, tables
@@ -89,7 +92,7 @@ def _draw_again(site: Any, connection: Any, coordinator: Any, task: Any) -> None
 def _wall_clock() -> Iterator[None]:
     """Leases and deadlines are moments of the wall clock."""
 
-    def now(self: Any, connection: Any = None) -> Moment:
+    def now(self: Any, connection: Any) -> Moment:
         time = self._machine.now()
         return Moment(time, time)
 
@@ -113,11 +116,37 @@ def _given_up() -> Iterator[None]:
         yield
 
 
-FAULTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
-    "refund": _refund,
-    "unflushed": _unflushed,
-    "second-draw": _second_draw,
-    "wall-clock": _wall_clock,
-    "given-up": _given_up,
+@contextmanager
+def _late() -> Iterator[None]:
+    """A process whose clock is late answers by the age that it knew."""
+
+    def now(self: Any, connection: Any) -> Moment:
+        last = self._last or self._look(connection)[0]
+        return Moment(self.time(), self._age(*last, self._machine.elapsed()))
+
+    with _replaced(Timekeeper, "now", now):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault, and the disasters that it needs to show: one of each set."""
+
+    planted: Callable[[], AbstractContextManager[None]]
+    needs: tuple[set[Kind], ...]
+
+    def may_show(self, seed: int) -> bool:
+        """Whether the history of this seed has what the fault needs."""
+        kinds = Plan.draw(random.Random(seed)).kinds
+        return all(some & kinds for some in self.needs)
+
+
+FAULTS = {
+    "refund": Fault(_refund, ({Kind.CANCEL, Kind.HASTE, Kind.REVOKED, Kind.CLONE, *LIES},)),
+    "unflushed": Fault(_unflushed, ({Kind.POWER},)),
+    "second-draw": Fault(_second_draw, ({Kind.LOSS, Kind.CRASH, Kind.DISK, Kind.HANG, *LIES},)),
+    "wall-clock": Fault(_wall_clock, ({Kind.CLOCK},)),
+    "given-up": Fault(_given_up, ({Kind.CANCEL, Kind.HASTE, Kind.REVOKED},)),
+    "late-age": Fault(_late, ({Kind.WORKERS}, {Kind.HANG})),
 }
 """By name. Each is one that somebody might make, and that no test of a single service sees."""

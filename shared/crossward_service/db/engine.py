@@ -91,7 +91,7 @@ def _sqlite(url: URL, patience: float) -> Engine:
     def leave(_: Any, entry: ConnectionPoolEntry) -> None:
         """Close what was in use meanwhile, as it comes back."""
         entry.info.pop(READING, None)
-        if entry.info[_POOL] is not engine.pool:
+        if entry.info.get(_POOL) is not engine.pool:  # it has none if it could not be opened
             entry.invalidate()
 
     def begin(connection: PoolProxiedConnection) -> None:

@@ -92,8 +92,10 @@ def test_time_that_passes_ends_the_lease_and_then_the_study(leased):
 
 def test_a_wall_clock_that_jumps_forgets_no_nonce_that_could_count_again(world_of, url):
     world = world_of(url, serve=False)
+    with world.serving():
+        key_id = keys.key_id(world.site("main", "source").key)
     with standing(world) as (clock, machine):
-        began, key_id = machine.time, keys.key_id(world.sites["main"].key)
+        began = machine.time
         spent = DatabaseNonces(clock.times._engine, machine.now)
         assert not spent.seen("main", key_id, "a", int(began) + 2 * SKEW)
         clock.tick()
