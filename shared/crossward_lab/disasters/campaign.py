@@ -15,7 +15,7 @@ from crossward_lab.disasters.history import Outcome, run, template
 from crossward_lab.disasters.plan import LIES, Kind
 from crossward_lab.disasters.planted import FAULTS
 
-TWINS = 10
+TWINS = 20
 """Every so many histories one is told again with other records: the coordinator must see the same."""
 
 AT_ONCE = 20
@@ -34,7 +34,7 @@ class Found:
 
 
 def tell(seed: int, planted: str | None = None) -> Outcome:
-    """One history; every tenth is told twice, with other records."""
+    """One history; every twentieth is told twice, with other records."""
     if planted is not None and planted not in FAULTS:
         raise InvalidSetting(f"There is no fault {planted!r} to plant.", f"Known are {', '.join(FAULTS)}.")
     with FAULTS[planted].planted() if planted else nullcontext():

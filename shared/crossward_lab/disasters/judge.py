@@ -38,7 +38,7 @@ LEASES = (
     "SELECT tasks.id, tasks.state, lease_until, parties.state FROM tasks LEFT JOIN parties ON parties.id = tasks.party"
 )
 
-SPEND = "SELECT dataset, cell, nano_epsilon FROM ledger_spend WHERE owner = 'self'"
+SPEND = "SELECT dataset, cell, nano_epsilon, atto_delta FROM ledger_spend WHERE owner = 'self'"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -52,7 +52,7 @@ class _Chain:
     """What the judge has seen of one ledger."""
 
     hashes: list[str] = field(default_factory=list)
-    spent: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
+    spent: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)  # of each cell: nano-eps, atto-delta
     charges: dict[str, Any] = field(default_factory=dict)
     released: dict[str, str] = field(default_factory=dict)
 
@@ -61,12 +61,15 @@ class _Chain:
             _must(sequence == len(self.hashes) + 1, f"{whose}: line {sequence} follows line {len(self.hashes)}")
             self.hashes.append(hash)
             values = json.loads(body)
-            if kind == "reserve":
+            if kind == "open":
+                self.spent.update({(values["dataset"], cell): (0, 0) for cell in range(values["cells"])})
+            elif kind == "reserve":
                 _must(subject not in self.charges, f"{whose}: {subject} is charged twice")
                 self.charges[subject] = values
                 for cell in values["cells"]:
-                    self.spent[values["dataset"], cell] += int(values["nano_epsilon"])
-                    total = self.spent[values["dataset"], cell]
+                    epsilon, delta = self.spent[values["dataset"], cell]
+                    total = epsilon + int(values["nano_epsilon"])
+                    self.spent[values["dataset"], cell] = total, delta + int(values["atto_delta"])
                     _must(total <= NANO_BUDGET, f"{whose}: cell {cell} has spent {total} of {NANO_BUDGET} nano-epsilon")
             elif kind == "release":
                 _must(subject in self.charges, f"{whose}: {subject} is released and was never charged")
@@ -120,9 +123,12 @@ class Judge:
         chain = self._own.setdefault(path, _Chain())
         with self._looking_at(path) as connection:
             self._extend(connection, chain, "self", str(path.parent.name))
-            for dataset, cell, spent in connection.execute(SPEND).fetchall():
-                total = chain.spent[dataset, cell]
-                _must(int(spent) == total, f"{path.parent.name}: cell {cell} has {spent} and the lines say {total}")
+            rows = connection.execute(SPEND).fetchall()
+        stored = {(dataset, cell): (int(epsilon), int(delta)) for dataset, cell, epsilon, delta in rows}
+        if stored != chain.spent:
+            (dataset, cell), _ = min(set(stored.items()) ^ set(chain.spent.items()))
+            has, says = stored.get((dataset, cell)), chain.spent.get((dataset, cell))
+            raise Violation(f"{path.parent.name}: cell {cell} has {has} and the lines say {says}")
 
     def _extend(self, connection: sqlite3.Connection, chain: _Chain, owner: str, whose: str) -> None:
         known = len(chain.hashes)
@@ -362,6 +368,8 @@ class Judge:
             }
         self._look_at_site(hospital.database)
         chain = self._own[hospital.database]
+        own = self._lines_of(hospital.database, "self")
+        _must(own == chain.hashes, f"{party}: an earlier line of its ledger was changed")
         if stopped is not None:
             _must(bool(json.loads(stopped[0])), f"{party} has stopped without a cause")
             _must(not honest, f"{party} is stopped for ever: {stopped[0]}")
@@ -385,6 +393,8 @@ class Judge:
         mirror = self._mirrors.get(party, _Chain())
         with self._looking_at(self._world.coordinator_database) as connection:
             state, cause = connection.execute("SELECT state, cause FROM parties WHERE id = ?", (party,)).fetchone()
+        stored = self._lines_of(self._world.coordinator_database, party)
+        _must(stored == mirror.hashes, f"the mirror of {party}: an earlier line was changed")
         _must(state == "active", f"{party} is {state} at the coordinator for ever: {cause}")
         _must(
             chain.hashes == mirror.hashes,
