@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, func, select
@@ -94,7 +95,7 @@ class Clock:
                 log.exception("a tick of the clock failed")
             if self._stop.wait(self._settings.clock_seconds):
                 break
-        self._note_age()
+        self._try_to_note(self.times.keep)
 
     def tick(self) -> None:
         """Do everything whose time has come."""
@@ -104,7 +105,7 @@ class Clock:
             if now.age >= self._next_count:
                 self._next_count = now.age + COUNT_SECONDS
                 self._gauges.count(connection)
-        self._note_age()
+        self._try_to_note(self.times.keep_soon)
         for study in late:
             self._pass_time(study)
         while not self._stop.is_set() and aggregate.run_one(
@@ -114,10 +115,10 @@ class Clock:
         if now.age >= self._next_purge:
             self._purge(now)
 
-    def _note_age(self) -> None:
-        """Another process may hold the row for long: nothing else waits for it."""
+    def _try_to_note(self, keep: Callable[[], None]) -> None:
+        """Another process may hold the row of the age for long: nothing else waits for it."""
         try:
-            self.times.keep_soon()
+            keep()
         except Exception:
             log.exception("the coordinator's age was not noted")
 

@@ -12,11 +12,8 @@ from dataclasses import dataclass, replace
 
 from crossward.errors import InvalidSetting
 from crossward_lab.disasters.history import Outcome, run, template
-from crossward_lab.disasters.plan import LIES, Kind
+from crossward_lab.disasters.plan import LIES, TWINS, Kind
 from crossward_lab.disasters.planted import FAULTS
-
-TWINS = 20
-"""Every so many histories one is told again with other records: the coordinator must see the same."""
 
 AT_ONCE = 20
 """Histories that a process is given at a time."""

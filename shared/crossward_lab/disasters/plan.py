@@ -13,6 +13,9 @@ from crossward_coordinator.times import WRITE_SECONDS
 
 DAY = 86_400.0
 
+TWINS = 20
+"""Every so many histories one is told again with other records: the coordinator must see the same."""
+
 
 class Kind(StrEnum):
     """What may go wrong."""

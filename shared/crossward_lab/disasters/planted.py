@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import update
 
+from crossward.privacy.budget import Cost
 from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.ledger.lines import LineKind, ReserveBody
+from crossward.protocol.ledger.rules import Balance
 from crossward_coordinator.times import Moment, Timekeeper
 from crossward_lab.disasters import disk
-from crossward_lab.disasters.plan import LIES, Kind, Plan
+from crossward_lab.disasters.plan import LIES, TWINS, Kind, Plan
 from crossward_service.db.engine import write
 from crossward_site.ledger.tables import ledger
 from crossward_site.tasks import outbox, runner, service, steps, tables
 from crossward_site.tasks.tables import TaskState, tasks
+from crossward_site.tasks.training import rows_for
 
 
 @contextmanager
@@ -128,15 +131,49 @@ def _late() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _overdraft() -> Iterator[None]:
+    """A ledger, and its mirror, that admit ten times the budget."""
+    charge = Balance.charge
+
+    def generous(self: Balance, cells: Iterable[int], cost: Cost) -> Balance:
+        more = replace(self.opened, nano_epsilon=10 * self.opened.nano_epsilon)
+        return replace(charge(replace(self, opened=more), cells, cost), opened=self.opened)
+
+    with _replaced(Balance, "charge", generous):
+        yield
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """A sign of life that says how many of the records are positive."""
+    positives: dict[str, int] = {}
+    beat_of = steps.beat_of
+
+    def counting(site: Any, task: Any, dataset: str) -> Any:
+        rows = rows_for(site, task, dataset)
+        positives[task.id] = int(rows.y.sum())
+        return rows
+
+    def telling(task: Any) -> Any:
+        return beat_of(task).model_copy(update={"note": f"{positives.get(task.id, 0)} found"})
+
+    with _replaced(steps, "rows_for", counting), _replaced(runner, "beat_of", telling):
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault, and the disasters that it needs to show: one of each set."""
+    """A fault, and the disasters that it needs to show: one of each set; `every` so many seeds it may show at all."""
 
     planted: Callable[[], AbstractContextManager[None]]
-    needs: tuple[set[Kind], ...]
+    needs: tuple[set[Kind], ...] = ()
+    every: int = 1
 
     def may_show(self, seed: int) -> bool:
         """Whether the history of this seed has what the fault needs."""
+        if seed % self.every:
+            return False
         kinds = Plan.draw(random.Random(seed)).kinds
         return all(some & kinds for some in self.needs)
 
@@ -147,6 +184,8 @@ FAULTS = {
     "second-draw": Fault(_second_draw, ({Kind.LOSS, Kind.CRASH, Kind.DISK, Kind.HANG, *LIES},)),
     "wall-clock": Fault(_wall_clock, ({Kind.CLOCK},)),
     "given-up": Fault(_given_up, ({Kind.CANCEL, Kind.HASTE, Kind.REVOKED},)),
+    "overdraft": Fault(_overdraft),
+    "telling": Fault(_telling, every=TWINS),
     "late-age": Fault(_late, ({Kind.WORKERS}, {Kind.HANG})),
 }
 """By name. Each is one that somebody might make, and that no test of a single service sees."""

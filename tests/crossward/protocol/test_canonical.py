@@ -23,6 +23,12 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.parametrize("value", [{1: 2}, {"a": 1, 2: 3}, {"é": 1, 2: 3}, {None: 1}, {b"a": 1}])
+def test_keys_are_texts(value):
+    with pytest.raises(InvalidMessage, match="keys of an object are texts"):
+        canonical(value)
+
+
 @given(plain)
 def test_the_bytes_are_those_of_rfc_8785(value):
     """`rfc8785`, written by others, is the judge."""

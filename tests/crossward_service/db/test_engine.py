@@ -282,6 +282,37 @@ def test_a_database_that_is_not_there(tmp_path, ledger):
         engine.dispose()
 
 
+def test_a_file_that_is_gone_after_an_error_costs_no_connection(tmp_path):
+    """A connection that was given up is opened anew by whoever asks next: also where that fails, it is given back."""
+    home, away = tmp_path / "here", tmp_path / "away"
+    home.mkdir()
+    engine = connect(f"sqlite:///{home}/database")
+    with pytest.raises(StorageFailed), write(engine) as connection:
+        connection.invalidate()
+    home.rename(away)
+    for _ in range(engine.pool.size() + 1):
+        with pytest.raises(StorageFailed), read(engine):
+            pass
+        assert engine.pool.checkedout() == 0
+    away.rename(home)
+    with write(engine) as connection:
+        connection.execute(text("CREATE TABLE t (x)"))
+    engine.dispose()
+
+
+def test_a_transaction_that_may_not_write_does_not_and_the_next_may(engine):
+    """Whatever the last one on its connection was, and however it ended."""
+    for _ in range(3):
+        with pytest.raises(StorageFailed, match="readonly"), read(engine) as connection:
+            connection.execute(text("CREATE TABLE t (x)"))
+        with write(engine) as connection:
+            connection.execute(text("CREATE TABLE t (x)"))
+        with pytest.raises(StorageFailed, match="no such table"), write(engine) as connection:
+            connection.execute(text("DROP TABLE none"))
+        with engine.begin() as connection:  # as whoever does not say that it reads
+            connection.execute(text("DROP TABLE t"))
+
+
 def test_a_file_that_is_no_database(tmp_path, ledger):
     (tmp_path / "ledger.db").write_bytes(os.urandom(8192))
     engine = connect(f"sqlite:///{tmp_path}/ledger.db")

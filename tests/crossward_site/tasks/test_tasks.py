@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from crossward.protocol.constants import TaskKind
+import pytest
+
+from crossward.protocol.constants import FilterKind, TaskKind
+from crossward.protocol.ledger.lines import OpenBody, ReserveBody
 from crossward.protocol.tasks import TaskMessage
 from crossward.study.wire import task_message
 from crossward_service.db.engine import write
@@ -24,6 +27,20 @@ def test_a_task_taken_again_goes_on_where_it_was(site, study) -> None:
         assert not tasks.move(connection, task, TaskState.APPROVED, 1.0)  # it is no longer `taken`
         tasks.move(connection, again, TaskState.CANCELLED, 1.0)
         assert tasks.take(site, connection, first).state == "taken"
+
+
+@pytest.mark.parametrize("charged", [True, False])
+def test_what_is_held_after_its_charge_keeps_the_inputs_that_were_charged(site, study, charged) -> None:
+    """Offered again with other inputs, by a coordinator that lies or was put back, it would never fit its charge."""
+    first = task_message(study, id="t1", kind=TaskKind.TRAIN_TARGET, lease_seconds=10)
+    with write(site.engine) as connection:
+        site.append(connection, OpenBody("people", 20, FilterKind.BASIC, 10**9))
+        task = tasks.take(site, connection, first)
+        if charged:
+            site.append(connection, ReserveBody("t1", study.id, study.digest, "people", (0,), 1, 0, "b" * 64))
+        tasks.hold(connection, task, "somebody must look", 1.0)
+        again = tasks.take(site, connection, first.model_copy(update={"lead": "another"}))
+    assert again.message.lead == (first.lead if charged else "another")
 
 
 def test_tasks_are_listed_in_the_order_they_came(site, study) -> None:

@@ -5,11 +5,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from crossward.errors import Expired
+from crossward.errors import Expired, StorageBusy
 from crossward.protocol import keys
 from crossward_coordinator.clock import PURGE_SECONDS
 from crossward_coordinator.parties.signatures import DatabaseNonces
 from crossward_coordinator.times import LONGEST_STEP
+from crossward_service.db.engine import read
 from crossward_service.http.signing import SKEW
 from machines import StillMachine
 
@@ -76,6 +77,22 @@ def test_nor_does_a_restart_after_days(leased):
     assert world.stored() == before
 
 
+def test_an_age_that_cannot_be_noted_keeps_nothing_else_from_happening(leased, monkeypatch):
+    """Another worker that hangs may hold the row."""
+    world, study = leased
+    with standing(world) as (clock, machine):
+        clock.tick()
+
+        def busy():
+            raise StorageBusy("The row is held.", "Try again.")
+
+        monkeypatch.setattr(clock.times, "keep", busy)
+        for _ in range(int(LEASE / LONGEST_STEP) + 1):
+            machine.passed += LONGEST_STEP
+            clock.tick()
+    assert shown(world, study) == ("targets", "ready")
+
+
 def test_time_that_passes_ends_the_lease_and_then_the_study(leased):
     world, study = leased
     with standing(world) as (clock, machine):
@@ -117,7 +134,8 @@ def test_an_orderly_stop_keeps_all_of_the_age(world_of, url):
     world = world_of(url, serve=False)
     for number in range(3):
         with standing(world) as (clock, machine):
-            assert clock.times.now().age == number
+            with read(clock.times._engine) as connection:
+                assert clock.times.now(connection).age == number
             clock.start()
             machine.passed += 1  # too little to be noted by the way
             clock.stop()
