@@ -34,6 +34,8 @@ def tell(seed: int, planted: str | None = None) -> Outcome:
     """One history; every twentieth is told twice, with other records."""
     if planted is not None and planted not in FAULTS:
         raise InvalidSetting(f"There is no fault {planted!r} to plant.", f"Known are {', '.join(FAULTS)}.")
+    for variant in (0, 1) if seed % TWINS == 0 else (0,):
+        template(variant)  # what histories begin from is made without any fault
     with FAULTS[planted].planted() if planted else nullcontext():
         outcome = run(seed)
         lied = {kind.name.lower() for kind in LIES} & set(outcome.kinds)

@@ -151,7 +151,7 @@ class World:
                 self.tell(f"{process.name}: hangs for {lasts:.0f} s")
                 process.hangs_until = self.time + lasts
         while (until := max(process.hangs_until, process.host.hangs_until)) > self.time:
-            wait(asyncio.sleep(until - self.time))
+            wait(asyncio.sleep(min(until - self.time, STEP)))  # peace ends it, for all of the process
         if self.draw.random() < self.plan.switch:
             wait(asyncio.sleep(self.draw.expovariate(100.0)))
 

@@ -127,8 +127,8 @@ class Judge:
         stored = {(dataset, cell): (int(epsilon), int(delta)) for dataset, cell, epsilon, delta in rows}
         if stored != chain.spent:
             (dataset, cell), _ = min(set(stored.items()) ^ set(chain.spent.items()))
-            has, says = stored.get((dataset, cell)), chain.spent.get((dataset, cell))
-            raise Violation(f"{path.parent.name}: cell {cell} has {has} and the lines say {says}")
+            has, says = _spent(stored.get((dataset, cell))), _spent(chain.spent.get((dataset, cell)))
+            raise Violation(f"{path.parent.name}: cell {cell} has spent {has} by the table and {says} by the lines")
 
     def _extend(self, connection: sqlite3.Connection, chain: _Chain, owner: str, whose: str) -> None:
         known = len(chain.hashes)
@@ -302,10 +302,16 @@ class Judge:
         ahead = [(hospital, own) for hospital, own in chains if own[: len(mirror)] == mirror]
         behind = [(hospital, own) for hospital, own in chains if mirror[: len(own)] == own]
         if ahead or behind:
-            return max(ahead or behind, key=lambda one: len(one[1]))[0]
+            return max(ahead or behind, key=lambda one: (len(one[1]), self._charged_tasks(one[0])))[0]
         if original.party not in self._world.lies.liars:  # what a liar sent is in nobody's ledger
             self.object(f"{original.party}: neither folder's ledger is the mirror's")
         return original
+
+    def _charged_tasks(self, hospital: Hospital) -> int:
+        """How many of the tasks that its ledger charged a site can go on with: what it only took over, it cannot."""
+        query = "SELECT count(*) FROM tasks JOIN ledger_lines ON subject = tasks.id WHERE ledger_lines.kind = 'reserve'"
+        with self._looking_at(hospital.database) as connection:
+            return int(connection.execute(query).fetchone()[0])
 
     def _lines_of(self, path: Path, owner: str) -> list[str]:
         query = "SELECT hash FROM ledger_lines WHERE owner = ? ORDER BY sequence"
@@ -400,6 +406,10 @@ class Judge:
             chain.hashes == mirror.hashes,
             f"{party}: {len(chain.hashes)} lines of the ledger and {len(mirror.hashes)} of the mirror are not the same",
         )
+
+
+def _spent(amounts: tuple[int, int] | None) -> str:
+    return "nothing known" if amounts is None else f"{amounts[0]} nano-epsilon and {amounts[1]} atto-delta"
 
 
 def _must(holds: bool, otherwise: str) -> None:

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crossward_coordinator.times import WRITE_SECONDS
+from crossward_coordinator.times import LONGEST_STEP, WRITE_SECONDS
 
 DAY = 86_400.0
 
@@ -71,8 +71,9 @@ class Plan:
 
     @property
     def slack(self) -> float:
-        """Seconds by which two workers may disagree about the coordinator's age."""
-        return self.tick + WRITE_SECONDS if Kind.WORKERS in self.kinds else 0.0
+        """Seconds by which two workers may disagree about the coordinator's age: one counts a step of a hang, and the
+        other has looked just before that was noted."""
+        return max(LONGEST_STEP, 2 * self.tick) + WRITE_SECONDS if Kind.WORKERS in self.kinds else 0.0
 
     @classmethod
     def draw(cls, draw: random.Random) -> Plan:
@@ -94,5 +95,5 @@ class Plan:
             switch=draw.choice((0.1, 0.3, 0.7)),
             forgets=Kind.CLONE not in kinds and draw.random() < 0.5,
             events=draw.choice((20.0, 60.0, 200.0)),
-            deadline=draw.choice((30.0, 90.0)) if Kind.HASTE in kinds else 400.0,
+            deadline=draw.choice((45.0, 90.0)) if Kind.HASTE in kinds else 400.0,
         )
