@@ -47,7 +47,7 @@ RECORDS = 60
 SOURCES = ("source-1", "source-2", "source-3")
 TARGETS = ("target-1", "target-2")
 SCHEMA = Schema((Number("glucose", 3.0, 12.0, "mmol/L", 5.5), Flag("family", default=False)))
-PACE = Pace(poll=90.0, tick=90.0, pulse=180.0, retry=30.0, compare=200.0)
+PACE = Pace(poll=90.0, tick=90.0, pulse=180.0, retry=30.0, compare=400.0)
 LEASE = 60.0
 
 

@@ -88,7 +88,7 @@ class Plan:
             kinds=frozenset(kinds),
             sources=draw.choice((1, 1, 1, 2, 2, 3)),
             targets=draw.choice((1, 1, 1, 1, 2)),
-            studies=draw.choice((1, 1, 1, 1, 1, 2, 2, 3)),
+            studies=draw.choice((1, 1, 1, 1, 1, 1, 2, 3)),
             loss=draw.choice((0.02, 0.1, 0.3)) if Kind.LOSS in kinds else 0.0,
             crash=draw.choice((0.001, 0.005, 0.02)) if Kind.CRASH in kinds or Kind.POWER in kinds else 0.0,
             disk=draw.choice((0.002, 0.01)) if Kind.DISK in kinds else 0.0,
