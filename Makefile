@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --retries 10
 
+# Compiled once: the tests start hundreds of processes, and each would compile every file anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 .PHONY: help demo test check format results bench audit lock clean image image-scan up down test-containers
@@ -17,7 +20,7 @@ help:
 	@echo "make image   the container image alone; make image-scan looks for shells, secrets and rights in it"
 	@echo "make test    checks and tests"
 	@echo "make test-containers   tests that cut wires and kill nodes of the containers (minutes; needs an engine)"
-	@echo "make test-hard         10,000 simulated disasters, and every planted fault (a good half hour on two cores)"
+	@echo "make test-hard         10,000 simulated disasters, and every planted fault (half an hour on two cores)"
 	@echo "make test-install      the wheel in a fresh environment, with the library's own packages and no more"
 	@echo "make test-pythons      the library's tests on every Python of 3.11, 3.12 and 3.13 that is here (minutes)"
 	@echo "make check   the checks alone: format, lint, types, import rules"

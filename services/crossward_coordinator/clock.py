@@ -1,7 +1,7 @@
 """What happens by itself: a thread that looks at the time. Every process has one; the database decides who acts.
 
-Each step of a tick opens a transaction of its own, here or in `aggregate.run_one`; one that fails takes no other with
-it.
+A tick looks once at what there is to do. Each of its steps then opens a transaction of its own, here or in
+`aggregate.run_one`; one that fails takes no other with it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, func, select
+from sqlalchemy import Connection, Engine, String, Table, cast, func, literal, select, union_all
 
+from crossward.protocol.constants import COORDINATOR
 from crossward_coordinator.identity import Identity
 from crossward_coordinator.parties.signatures import purge
 from crossward_coordinator.parties.tables import PARTY_STATES, parties
@@ -19,6 +20,7 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_coordinator.studies.advance import due, pass_time
 from crossward_coordinator.studies.tables import STUDY_STATES, studies
 from crossward_coordinator.tasks import aggregate
+from crossward_coordinator.tasks.service import is_waiting
 from crossward_coordinator.tasks.tables import TASK_STATES, tasks
 from crossward_coordinator.times import LONGEST_STEP, Moment, Timekeeper
 from crossward_service.db.engine import read, write
@@ -47,20 +49,22 @@ class Gauges:
             (tasks, TASK_STATES),
         ]
         self._gauges = [
-            (
-                select(table.c.state, func.count()).group_by(table.c.state),
-                lifecycle,
-                metrics.gauge(f"crossward_{table.name}", f"{table.name} by state", ("state",)),
-            )
+            (table.name, lifecycle, metrics.gauge(f"crossward_{table.name}", f"{table.name} by state", ("state",)))
             for table, lifecycle in counted
         ]
+        self._query = union_all(
+            *(
+                select(literal(str(table.name)), cast(table.c.state, String), func.count()).group_by(table.c.state)
+                for table, _ in counted
+            )
+        )
 
     def count(self, connection: Connection) -> None:
         """Count anew, all states: one that nothing is in any more goes back to 0."""
-        for query, lifecycle, gauge in self._gauges:
-            counts = {row[0]: int(row[1]) for row in connection.execute(query)}
+        counts = {(row[0], row[1]): int(row[2]) for row in connection.execute(self._query)}
+        for name, lifecycle, gauge in self._gauges:
             for state in lifecycle.states:
-                gauge.labels(state).set(counts.get(state, 0))
+                gauge.labels(state).set(counts.get((name, state), 0))
 
 
 class Clock:
@@ -102,18 +106,22 @@ class Clock:
         with read(self._engine) as connection:
             now = self.times.tick(connection)
             late = due(connection, now)
+            aggregates = is_waiting(connection, COORDINATOR, now)
             if now.age >= self._next_count:
                 self._next_count = now.age + COUNT_SECONDS
                 self._gauges.count(connection)
         self._try_to_note(self.times.keep_soon)
         for study in late:
             self._pass_time(study)
-        while not self._stop.is_set() and aggregate.run_one(
-            self._engine, self._own, self.times, lasts=self._settings.lease_seconds
-        ):
-            pass
+        if aggregates or late:  # or what has just passed lets one begin
+            self._aggregate()
         if now.age >= self._next_purge:
             self._purge(now)
+
+    def _aggregate(self) -> None:
+        lasts = self._settings.lease_seconds
+        while not self._stop.is_set() and aggregate.run_one(self._engine, self._own, self.times, lasts=lasts):
+            pass
 
     def _try_to_note(self, keep: Callable[[], None]) -> None:
         """Another process may hold the row of the age for long: nothing else waits for it."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from sqlalchemy import Column, Connection, Engine, Float, String, Table, bindparam, select, update
+from sqlalchemy import Column, Connection, Engine, Float, String, Table, select
 
 from crossward_coordinator.database import metadata
-from crossward_service.db.engine import UnlessThere, write
+from crossward_service.db.engine import InPlace, write
 from crossward_service.ops.machine import Machine
 
 LONGEST_STEP = 10.0
@@ -36,8 +36,7 @@ ages = Table(
 """How long the coordinator has been there, one row."""
 
 _AGE = select(ages.c.seconds).where(ages.c.name == _NAME)
-_FIRST = UnlessThere(ages, ages.c.name)
-_LATER = update(ages).where(ages.c.name == _NAME, ages.c.seconds < bindparam("age")).values(seconds=bindparam("age"))
+_LATER = InPlace(ages, ages.c.seconds, larger=True)
 
 
 class Moment(NamedTuple):
@@ -105,5 +104,4 @@ def _stored(connection: Connection) -> float | None:
 
 def _store(connection: Connection, age: float) -> None:
     """Write the age down, unless another process has lived longer."""
-    _FIRST.insert(connection, {"name": _NAME, "seconds": age})
-    connection.execute(_LATER, {"age": age})
+    _LATER.put(connection, {"name": _NAME, "seconds": age})

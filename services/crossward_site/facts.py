@@ -11,12 +11,14 @@ from sqlalchemy import Connection, bindparam, delete, select
 from crossward.protocol.canonical import canonical
 from crossward.protocol.constants import Role
 from crossward.protocol.ledger.lines import Head
-from crossward_service.db.engine import new_row
+from crossward_service.db.engine import InPlace
 from crossward_site.tables import facts
 
 T = TypeVar("T")
 
 _VALUE = select(facts.c.value).where(facts.c.name == bindparam("name"))
+_PUT = InPlace(facts, facts.c.value)
+_FORGET = delete(facts).where(facts.c.name == bindparam("name"))
 
 
 class Fact(Generic[T]):
@@ -33,12 +35,11 @@ class Fact(Generic[T]):
     def put(self, connection: Connection, value: T) -> None:
         """Set the value."""
         text = canonical(self._kind.dump_python(value, mode="json")).decode()
-        row = new_row(connection, facts).values(name=self.name, value=text)
-        connection.execute(row.on_conflict_do_update(index_elements=["name"], set_={"value": text}))
+        _PUT.put(connection, {"name": self.name, "value": text})
 
     def forget(self, connection: Connection) -> None:
         """From now on there is no value."""
-        connection.execute(delete(facts).where(facts.c.name == self.name))
+        connection.execute(_FORGET, {"name": self.name})
 
 
 class StoredIdentity(BaseModel):

@@ -124,11 +124,15 @@ def disasters(
     steps = releases = 0
     with progress_bar() as bar:
         task = bar.add_task("histories", total=histories)
-        for outcome in campaign(range(seed, seed + histories), workers or os.cpu_count() or 1, planted):
+        told = campaign(range(seed, seed + histories), workers or os.cpu_count() or 1, planted)
+        for done, outcome in enumerate(told, 1):
             steps, releases = steps + outcome.steps, releases + outcome.releases
             if not outcome.passed:
                 failed.append(outcome)
             bar.update(task, advance=1, description=f"histories, {len(failed)} failed" if failed else "histories")
+            if not bar.console.is_terminal and 10 * done // histories > 10 * (done - 1) // histories:
+                text = f"{done:,} of {histories:,} histories, {len(failed):,} failed"
+                bar.console.print(text, highlight=False, soft_wrap=True)
     if json:
         found = [{"seed": one.seed, "violations": list(one.violations), "disasters": list(one.kinds)} for one in failed]
         totals = {"commits": steps, "releases": releases, "planted": planted}

@@ -23,6 +23,8 @@ group.add_typer(data, name="data")
 Task = Annotated[str, typer.Argument(help="The task, from `crossward site approvals`.")]
 Party = Annotated[str, typer.Argument(help="The party.")]
 Dataset = Annotated[str, typer.Argument(help="The dataset.")]
+DASH = {"ignore_unknown_options": True}
+"""Of commands that take a code or a key: one in sixty-four begins with a dash, and is no option."""
 BUDGET = ("epsilon", "epsilon_spent", "epsilon_left")
 """What a person may spend for life, has spent, and has left."""
 
@@ -56,7 +58,7 @@ def status(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None
 
 
 # -- identity and keys ----------------------------------------------------------------------------------------------
-@group.command("join")
+@group.command("join", context_settings=DASH)
 def join(
     coordinator: Annotated[str, typer.Argument(help="The coordinator's address.")],
     code: Annotated[str, typer.Argument(help="The one-time code its operator gave you.")],
@@ -97,7 +99,7 @@ def keys(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, 
     Console(width=120).print(table)  # a key that is broken cannot be compared
 
 
-@group.command("pin")
+@group.command("pin", context_settings=DASH)
 def pin(
     party: Party,
     public_key: Annotated[str, typer.Argument(help="Its public key, learned from the party itself.")],

@@ -192,3 +192,26 @@ def test_a_request_is_shown_with_what_the_answer_rests_on(crossward, monkeypatch
     monkeypatch.setattr(SiteClient, "approvals", lambda self: [])
     assert crossward("site", "approvals", *TOKEN).strip() == "Nothing waits for you."
     assert json.loads(crossward("site", "approvals", "--json", *TOKEN)) == []
+
+
+@pytest.mark.parametrize("begins", ["-", "-h", "--", "--s", "-="])
+def test_a_code_or_a_key_may_begin_with_a_dash(monkeypatch, begins):
+    """As one in sixty-four does."""
+    seen = []
+
+    def join(self, coordinator, code):
+        seen.append(code)
+        return {"coordinator": coordinator, "party": "main", "role": "source", "key_id": "k1"}
+
+    def pin(self, party, key):
+        seen.append(key)
+        return {"party": party, "key_id": "k1"}
+
+    monkeypatch.setattr(SiteClient, "join", join)
+    monkeypatch.setattr(SiteClient, "pin", pin)
+    monkeypatch.setattr("crossward_cli.site.wait_for_service", lambda *_: None)
+    word = begins + "W6BhHhn-PQnOvnAuJ2Zz583mg8I"
+    for arguments in (("join", "http://127.0.0.1:1", word), ("pin", "main", word, "--json")):
+        done = typer.testing.CliRunner().invoke(commands, ["site", *arguments], env={"CROSSWARD_SITE_TOKEN": "x"})
+        assert done.exit_code == 0, done.output
+    assert seen == [word, word]

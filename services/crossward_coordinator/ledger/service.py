@@ -50,13 +50,13 @@ def extend(connection: Connection, party: Party, lines: Sequence[Line], now: Mom
     """Take over a party's lines, all or none. The caller has locked the party."""
     copy = mirror(party.id)
     try:
-        before = copy.head(connection)
+        before = copy.head(connection) if party.state is PartyState.STOPPED else None
         head = copy.extend(connection, lines)
     except (LedgerRefused, ChainBroken) as error:
         parties.stop(connection, party.id, error.cause, now.time)
         _end_leases(connection, party.id, now)
         return Stopped(error)
-    if party.state is PartyState.STOPPED and lines and lines[-1].sequence >= before.sequence:
+    if before is not None and lines and lines[-1].sequence >= before.sequence:
         parties.note_agreement(connection, party.id, now.time)
     return head
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from crossward_coordinator.studies.tables import EventKind, events, studies
+
+_NEXT = (
+    update(studies)
+    .where(studies.c.id == bindparam("study"))
+    .values(events=studies.c.events + 1)
+    .returning(studies.c.events)
+)
+_NEW = insert(events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +31,9 @@ class Event:
 
 def note(connection: Connection, study: str, kind: EventKind, text: str, *, now: float, party: str = "") -> None:
     """Add an event to a study."""
-    number = connection.execute(
-        update(studies).where(studies.c.id == study).values(events=studies.c.events + 1).returning(studies.c.events)
-    ).scalar_one()
+    number = connection.execute(_NEXT, {"study": study}).scalar_one()
     row = {"study": study, "number": number, "time": now, "kind": kind, "party": party, "text": text}
-    connection.execute(insert(events).values(row))
+    connection.execute(_NEW, row)
 
 
 def after(connection: Connection, study: str, number: int, limit: int) -> list[Event]:

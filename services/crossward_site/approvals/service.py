@@ -16,7 +16,7 @@ from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
 from crossward_site.tasks.service import Task
 from crossward_site.tasks.tables import TaskState
-from crossward_site.tasks.training import announce, cells_charged, epsilon_asked, needs_data
+from crossward_site.tasks.training import PublicNumbers, announce, cells_charged, epsilon_asked, needs_data
 
 
 def waiting(site: Site) -> list[ApprovalView]:
@@ -65,13 +65,14 @@ def _paid(site: Site, connection: Connection, task: Task) -> Cost | None:
 
 def _cost(site: Site, task: Task, dataset: str, paid: Cost | None) -> CostView:
     """What a person in this dataset would yet pay, all of its records together; or why it cannot be said."""
+    with read(site.engine) as connection:
+        numbers = PublicNumbers.load(connection, task, dataset)
+        taken = site.ledger.taken_by(connection, task.study_id, dataset, but=task.id)
     try:
         inputs = sorted((signed.content() for signed in task.message.inputs), key=lambda message: message.party)
-        announcement = announce(site, task, dataset, tuple(inputs))
+        announcement = announce(task, numbers, tuple(inputs))
     except CrosswardError as error:
         return CostView(dataset=dataset, problem=str(error))
-    with read(site.engine) as connection:
-        taken = site.ledger.taken_by(connection, task.study_id, dataset, but=task.id)
     cost = announcement.cost if paid is None else Cost(0)
     return CostView(
         dataset=dataset,

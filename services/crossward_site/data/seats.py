@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from crossward.errors import InvalidSetting
 from crossward.privacy.noise import SYSTEM, Randomness
@@ -28,6 +28,14 @@ EMPTY = -1
 """No record fills this row."""
 
 Ints = NDArray[np.intp]
+
+_OF = tables.seats.c.dataset == bindparam("dataset")
+_SEATS = (
+    select(tables.seats.c.person, tables.seats.c.seat, tables.seats.c.cell, tables.seats.c.rows)
+    .where(_OF)
+    .order_by(tables.seats.c.seat)
+)
+_SIZES = select(tables.seats.c.cell, func.sum(tables.seats.c.rows)).where(_OF).group_by(tables.seats.c.cell)
 
 
 def cut(seats: int, randomness: Randomness = SYSTEM, cells: int = CELLS) -> Ints:
@@ -82,9 +90,7 @@ class Seats:
     @classmethod
     def load(cls, connection: Connection, dataset: str) -> Seats:
         """The seats of a dataset."""
-        table = tables.seats
-        query = select(table.c.person, table.c.seat, table.c.cell, table.c.rows).where(table.c.dataset == dataset)
-        stored = connection.execute(query.order_by(table.c.seat)).all()
+        stored = connection.execute(_SEATS, {"dataset": dataset}).all()
         cells = np.array([row.cell for row in stored], dtype=np.intp)
         rows = np.array([row.rows for row in stored], dtype=np.intp)
         return cls({row.person: row.seat for row in stored}, cells, rows)
@@ -113,12 +119,6 @@ class Seats:
             grown = update(table).where(table.c.dataset == dataset, table.c.seat == int(seat))
             connection.execute(grown.values(rows=int(self.rows_of[seat])))
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The public number of rows in each cell."""
-        sizes = np.bincount(self.cell_of, weights=self.rows_of, minlength=self.cells)
-        return tuple(int(size) for size in sizes)
-
     def fill(self, records: Mapping[str, Sequence[int]]) -> tuple[Ints, Ints]:
         """For each row, in the order of seats: the record that fills it, or EMPTY; and its cell.
 
@@ -132,3 +132,9 @@ class Seats:
                 kept = numbers[: self.rows_of[seat]]
                 filled[start[seat] : start[seat] + len(kept)] = kept
         return filled, np.repeat(self.cell_of, self.rows_of)
+
+
+def load_sizes(connection: Connection, dataset: str) -> tuple[int, ...]:
+    """The public number of rows in each cell of a dataset."""
+    sizes = {row[0]: int(row[1]) for row in connection.execute(_SIZES, {"dataset": dataset})}
+    return tuple(sizes.get(cell, 0) for cell in range(CELLS))

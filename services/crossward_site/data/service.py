@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from crossward.errors import (
     AlreadyOpen,
@@ -35,7 +35,7 @@ from crossward_site.data.mapping import DataMap
 from crossward_site.data.persons import Persons, persons_of
 from crossward_site.data.places import AnyPlace, Place
 from crossward_site.data.report import ReportView, TableReport, encode, table_report
-from crossward_site.data.seats import EMPTY, Seats
+from crossward_site.data.seats import EMPTY, Seats, load_sizes
 from crossward_site.data.tables import datasets, seats, versions
 from crossward_site.site import Site
 
@@ -233,12 +233,6 @@ class Vault:
             return {row.datasets: row.persons for row in connection.execute(query)}
 
     # -- rows -----------------------------------------------------------------------------------------------------
-    def counts(self, study: Study, role: Role, name: str) -> dict[str, int]:
-        """The public number of rows of each level, from the seats alone: no record is read."""
-        with read(self._site.engine) as connection:
-            sizes = Seats.load(connection, name).sizes
-        return {level: sum(sizes[cell] for cell in cells) for level, cells in _cells(study, role).items()}
-
     def rows(self, study: Study, role: Role, name: str, levels: Sequence[str]) -> Rows:
         """The rows of these levels, read now."""
         dataset = self.dataset(name)
@@ -257,16 +251,23 @@ class Vault:
 
 
 # -- inside the caller's transaction --------------------------------------------------------------------------------
+_DATASET = (
+    select(datasets, versions.c.place, versions.c.mapping, versions.c.report)
+    .join(versions, (versions.c.dataset == datasets.c.name) & (versions.c.version == datasets.c.version))
+    .where(datasets.c.name == bindparam("name"))
+)
+_RECORDS_PER_PERSON = select(datasets.c.records_per_person).where(datasets.c.name == bindparam("name"))
+
+
+def _unknown(name: str) -> UnknownDataset:
+    return UnknownDataset(f"There is no dataset {name}.", "Connect it first.")
+
+
 def load_dataset(connection: Connection, name: str) -> Dataset:
     """A dataset by its name, in its current version."""
-    query = (
-        select(datasets, versions.c.place, versions.c.mapping, versions.c.report)
-        .join(versions, (versions.c.dataset == datasets.c.name) & (versions.c.version == datasets.c.version))
-        .where(datasets.c.name == name)
-    )
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_DATASET, {"name": name}).one_or_none()
     if row is None:
-        raise UnknownDataset(f"There is no dataset {name}.", "Connect it first.")
+        raise _unknown(name)
     return Dataset(
         name,
         row.version,
@@ -275,6 +276,20 @@ def load_dataset(connection: Connection, name: str) -> Dataset:
         DataMap.from_data(json.loads(row.mapping)),
         TableReport.model_validate(json.loads(row.report)),
     )
+
+
+def load_records_per_person(connection: Connection, name: str) -> int:
+    """How many records of a person a dataset keeps at most."""
+    most = connection.execute(_RECORDS_PER_PERSON, {"name": name}).scalar_one_or_none()
+    if most is None:
+        raise _unknown(name)
+    return int(most)
+
+
+def load_counts(connection: Connection, study: Study, role: Role, name: str) -> dict[str, int]:
+    """The public number of rows of each level, from the seats alone: no record is read."""
+    sizes = load_sizes(connection, name)
+    return {level: sum(sizes[cell] for cell in cells) for level, cells in _cells(study, role).items()}
 
 
 def load_datasets(connection: Connection) -> list[Dataset]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 
 from crossward.errors import UnsafeKeyFile
-from crossward_service.db.engine import write
+from crossward_service.db.engine import read, write
 from crossward_service.ops.machine import Machine
 from crossward_site import facts
 
@@ -24,6 +24,9 @@ FILE = "site.secret"
 def site_secret(engine: Engine, home: Path, machine: Machine) -> bytes:
     """The secret of this site, made the first time."""
     path = home / FILE
+    with read(engine) as connection:
+        if facts.SECRET_FINGERPRINT.get(connection) is not None:
+            return known_secret(connection, home)
     with write(engine) as connection:
         if facts.SECRET_FINGERPRINT.get(connection) is None:
             if not path.exists():

@@ -25,9 +25,9 @@ from crossward_site.site import Site
 LINES_PER_MESSAGE = 1000
 
 
-def unconfirmed(site: Site, connection: Connection) -> list[Line]:
+def unconfirmed(site: Site, connection: Connection, known: Head) -> list[Line]:
     """The lines that the coordinator has not acknowledged, and the last that it has: it must be the same there."""
-    return list(site.ledger.lines(connection, after=max(0, confirmed(connection).sequence - 1)))
+    return list(site.ledger.lines(connection, after=max(0, known.sequence - 1)))
 
 
 def sync(site: Site, coordinator: Coordinator) -> Head:
@@ -37,14 +37,18 @@ def sync(site: Site, coordinator: Coordinator) -> Head:
     """
     with read(site.engine) as connection:
         site.check_running(connection)
-        lines = unconfirmed(site, connection)
+        own, known = site.ledger.head(connection), confirmed(connection)
+        lines = unconfirmed(site, connection, known)
     head = START
+    last = lines[-1].head if lines else START
+    agrees = own if own == known == last else None  # our line, our head and the mirror's, when it was last asked
     for first in range(0, max(1, len(lines)), LINES_PER_MESSAGE):
-        head = _send(site, coordinator, lines[first : first + LINES_PER_MESSAGE])
+        head = _send(site, coordinator, lines[first : first + LINES_PER_MESSAGE], agrees)
     return head
 
 
-def _send(site: Site, coordinator: Coordinator, lines: Sequence[Line]) -> Head:
+def _send(site: Site, coordinator: Coordinator, lines: Sequence[Line], agrees: Head | None) -> Head:
+    """Send lines, and check and note the head that the mirror then has, unless it is one of which that was done."""
     try:
         receipt = coordinator.send_lines(lines)
     except (LedgerRefused, ChainBroken) as error:
@@ -52,7 +56,7 @@ def _send(site: Site, coordinator: Coordinator, lines: Sequence[Line]) -> Head:
         raise
     head = Head(receipt.head.sequence, receipt.head.hash)
     problem = _doubt(receipt, lines)
-    if not problem:
+    if not problem and head != agrees:
         with write(site.engine) as connection:
             problem = confirm(site, connection, head)
     if problem:

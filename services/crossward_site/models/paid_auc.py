@@ -26,7 +26,7 @@ from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
 from crossward.study import work
 from crossward_service.db.engine import read, write
 from crossward_site.coordinator import Coordinator
-from crossward_site.data.service import Vault
+from crossward_site.data.service import load_counts, load_records_per_person
 from crossward_site.ledger.service import sync
 from crossward_site.models.evaluation import dataset_of, holdout
 from crossward_site.models.service import Served
@@ -44,10 +44,8 @@ def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: floa
     if (known := _known(site, task)) is not None:
         return known
     dataset = dataset_of(site, served)
-    n = Vault(site).counts(served.study, Role.TARGET, dataset)[HOLDOUT]
-    release = auc_release(n, epsilon)
     sync(site, coordinator)
-    _reserve(site, served, dataset, task, release, epsilon)
+    release = _reserve(site, served, dataset, task, epsilon)
     sync(site, coordinator)
     rows = holdout(site, served)
     paid = private_auc(np.asarray(served.model.scores(rows.X)), rows.y, epsilon, randomness=site.machine.noise)
@@ -71,20 +69,22 @@ def _check_paid_for(served: Served) -> None:
         )
 
 
-def _reserve(site: Site, served: Served, dataset: str, task: str, release: Release, epsilon: float) -> None:
+def _reserve(site: Site, served: Served, dataset: str, task: str, epsilon: float) -> Release:
+    """Charge for the holdout as it is in this moment; gives what will be released."""
     study = served.study
-    cost = release.cost.for_person(Vault(site).dataset(dataset).records_per_person)
-    body = ReserveBody(
-        task=task,
-        study=study.id,
-        study_hash=study.digest,
-        dataset=dataset,
-        cells=work.levels(study, Role.TARGET)[HOLDOUT],
-        nano_epsilon=cost.nano_epsilon,
-        atto_delta=cost.atto_delta,
-        release=description_digest(release),
-    )
     with write(site.engine) as connection:
+        release = auc_release(load_counts(connection, study, Role.TARGET, dataset)[HOLDOUT], epsilon)
+        cost = release.cost.for_person(load_records_per_person(connection, dataset))
+        body = ReserveBody(
+            task=task,
+            study=study.id,
+            study_hash=study.digest,
+            dataset=dataset,
+            cells=work.levels(study, Role.TARGET)[HOLDOUT],
+            nano_epsilon=cost.nano_epsilon,
+            atto_delta=cost.atto_delta,
+            release=description_digest(release),
+        )
         lead = served.task.message.lead
         verdict = charge(site, connection, study, lead, body, None)  # `minimum_rows` is about models
         if verdict.decision is Decision.REFUSE:
@@ -92,6 +92,7 @@ def _reserve(site: Site, served: Served, dataset: str, task: str, release: Relea
         if connection.execute(select(aucs.c.task).where(aucs.c.task == task)).first() is None:
             row = {"task": task, "study": study.id, "epsilon": epsilon, "asked": site.clock()}
             connection.execute(insert(aucs).values(row))
+    return release
 
 
 def _store(site: Site, task: str, document: PaidAuc) -> PaidAuc:

@@ -20,7 +20,7 @@ from crossward.study.work import TrainedModel
 from crossward_service.db.engine import read, write
 from crossward_site.coordinator import Coordinator
 from crossward_site.identity.service import Identity
-from crossward_site.ledger.service import confirm, unconfirmed
+from crossward_site.ledger.service import confirm, confirmed, unconfirmed
 from crossward_site.models import service as models
 from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
@@ -78,7 +78,7 @@ def publish(site: Site, coordinator: Coordinator, task: Task) -> Receipt:
         site.check_running(connection)
         query = select(outbox.c.release, outbox.c.digest).where(outbox.c.task == task.id)
         text, digest = connection.execute(query).one()
-        lines = tuple(line.text for line in unconfirmed(site, connection))
+        lines = tuple(line.text for line in unconfirmed(site, connection, confirmed(connection)))
     release = None if text is None else SignedRelease.from_json(text)
     try:
         signed = coordinator.result(ResultMessage(task=task.id, release=release, lines=lines))

@@ -192,7 +192,7 @@ class Runner:
         with write(self.site.engine) as connection:
             task = tasks.take(self.site, connection, message)
         self.site.machine.reach("after-take")
-        self.beat(task)
+        self.beat(task, coordinator)
         return True
 
     def _ready(self) -> Coordinator:
@@ -218,7 +218,7 @@ class Runner:
         with read(self.site.engine) as connection:
             self.site.check_running(connection)
             task = self._next(tasks.listed(connection, tasks.WORKABLE))
-            behind = confirmed(connection) != self.site.ledger.head(connection)
+            behind = task is None and confirmed(connection) != self.site.ledger.head(connection)
         if task is not None:
             return self._carry(task)
         if behind:  # a dataset was opened, an AUC paid for, or a charged task is put off
@@ -239,8 +239,9 @@ class Runner:
         if not self._begin(task):
             return True
         try:
+            coordinator = self.coordinator()  # a key that changes meanwhile puts the task off, as a revoked one does
             while task.state in tasks.WORKABLE and not self._stopping.is_set():
-                task = advance(self.site, self.coordinator(), task)
+                task = advance(self.site, coordinator, task)
         except OUTSIDE as error:
             self._postpone(task.id, error)
             raise
@@ -286,24 +287,27 @@ class Runner:
     def _pulse_all(self) -> float:
         with read(self.site.engine) as connection:
             open_tasks = tasks.listed(connection, tasks.OPEN)
-        for task in open_tasks:
-            self._try_beat(task)
+        if open_tasks:
+            coordinator = self.coordinator()
+            for task in open_tasks:
+                self._try_beat(task, coordinator)
         lease = min((task.lease_seconds for task in open_tasks), default=self._pace.pulse)
         return max(0.05, min(lease / 3, self._pace.pulse))
 
-    def _try_beat(self, task: tasks.Task) -> None:
+    def _try_beat(self, task: tasks.Task, coordinator: Coordinator) -> None:
         """Beat for a task; an answer that makes no sense for one keeps no other from being told of."""
         try:
-            self.beat(task)
+            self.beat(task, coordinator)
         except OUTSIDE:
             raise
         except CrosswardError as error:
             self._report(error)
 
-    def beat(self, task: tasks.Task) -> None:
+    def beat(self, task: tasks.Task, coordinator: Coordinator | None = None) -> None:
         """Keep the lease of a task, or learn that it is wanted no more."""
+        coordinator = coordinator or self.coordinator()
         try:
-            if not self.coordinator().heartbeat(beat_of(task)):
+            if not coordinator.heartbeat(beat_of(task)):
                 self._end(task, UNWANTED)
         except NotFound as error:
             self._end(task, error.cause)

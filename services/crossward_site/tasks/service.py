@@ -102,6 +102,10 @@ _COLUMNS = (
 _ONE = select(*_COLUMNS).where(tasks.c.id == bindparam("task"))
 _IN_STATES = select(*_COLUMNS).where(tasks.c.state.in_(bindparam("states", expanding=True))).order_by(tasks.c.number)
 
+_FIRST_HASH = select(tasks.c.study_hash).where(tasks.c.study == bindparam("study")).order_by(tasks.c.number).limit(1)
+_BEGUN = select(tasks.c.begun, tasks.c.begun_by).where(tasks.c.id == bindparam("task")).with_for_update()
+_THIS = update(tasks).where(tasks.c.id == bindparam("task"))
+
 _WELL: dict[str, Any] = {"trouble": "", "failures": 0}
 _IDLE: dict[str, Any] = {"begun": 0, "begun_by": None}
 
@@ -129,8 +133,7 @@ def ended_while_held(connection: Connection) -> list[Task]:
 
 def first_hash(connection: Connection, study: str) -> str | None:
     """The hash of the study that the site first had a task of by this id."""
-    query = select(tasks.c.study_hash).where(tasks.c.study == study).order_by(tasks.c.number).limit(1)
-    return connection.execute(query).scalar_one_or_none()
+    return connection.execute(_FIRST_HASH, {"study": study}).scalar_one_or_none()
 
 
 def known_study(site: Site, study: str) -> Study:
@@ -226,17 +229,16 @@ def _resumed(site: Site, connection: Connection, task: str, state: TaskState) ->
 # -- at work ----------------------------------------------------------------------------------------------------------
 def begin(connection: Connection, task: str, process: str) -> int:
     """Write down that a process begins to work on a task; gives how many have, and came to no end with it."""
-    this = tasks.c.id == task
-    row = connection.execute(select(tasks.c.begun, tasks.c.begun_by).where(this).with_for_update()).one()
+    row = connection.execute(_BEGUN, {"task": task}).one()
     if row.begun_by == process:
         return int(row.begun)
-    connection.execute(update(tasks).where(this).values(begun=row.begun + 1, begun_by=process))
+    connection.execute(_THIS, {"task": task, "begun": row.begun + 1, "begun_by": process})
     return int(row.begun) + 1
 
 
-def rest(connection: Connection, task: str, **values: Any) -> None:
-    """A process has come to an end with a task for now, well or not."""
-    connection.execute(update(tasks).where(tasks.c.id == task).values(**_IDLE, **values))
+def rest(connection: Connection, task: str) -> None:
+    """A process has come to an end with a task for now."""
+    connection.execute(_THIS, {"task": task, **_IDLE})
 
 
 def rest_all(connection: Connection, process: str) -> None:
@@ -246,4 +248,4 @@ def rest_all(connection: Connection, process: str) -> None:
 
 def postpone(connection: Connection, task: str, trouble: str, failures: int) -> None:
     """A step of a task has failed, and is tried again. `trouble` is never sent."""
-    rest(connection, task, trouble=trouble, failures=failures)
+    connection.execute(_THIS, {"task": task, **_IDLE, "trouble": trouble, "failures": failures})

@@ -18,6 +18,7 @@ from crossward.errors import (
     NotConverged,
     NotFound,
     TooFewRecords,
+    UnknownDataset,
     UnknownParty,
 )
 from crossward.protocol.constants import COORDINATOR, PAID_AUC, DeclineReason, Role, TaskKind
@@ -26,7 +27,7 @@ from crossward.protocol.messages import ModelMessage
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage
 from crossward_service.db.engine import read, write
 from crossward_site.coordinator import Coordinator
-from crossward_site.data.service import Vault
+from crossward_site.data.service import fitting
 from crossward_site.identity.pins import has_pins, key_finder
 from crossward_site.identity.service import Identity
 from crossward_site.ledger.service import sync
@@ -36,7 +37,16 @@ from crossward_site.tasks import outbox
 from crossward_site.tasks import service as tasks
 from crossward_site.tasks.service import Task
 from crossward_site.tasks.tables import TaskState
-from crossward_site.tasks.training import Announcement, announce, needs_data, read_inputs, rows_for, to_send, train
+from crossward_site.tasks.training import (
+    Announcement,
+    PublicNumbers,
+    announce,
+    needs_data,
+    read_inputs,
+    rows_for,
+    to_send,
+    train,
+)
 
 UNFIT = "The data do not fit: "
 UNWANTED = "The study has ended, or goes on without it."
@@ -109,18 +119,21 @@ def _check_verdict(verdict: policy.Verdict) -> None:
 
 def _announced(site: Site, coordinator: Coordinator, task: Task) -> tuple[Announcement, bool]:
     """What the task would release, and whether it is open from which dataset: then nothing is announced yet."""
-    _check_mine(site, coordinator.identity, task)
-    names = _datasets(site, task)
+    _check_mine(coordinator.identity, task)
+    with read(site.engine) as connection:
+        _check_same(site, connection, task)
+        names = _datasets(site, connection, task)
+        numbers = _numbers(connection, task, names[0]) if len(names) == 1 else None
     inputs = _inputs(site, coordinator, task)
     try:
-        return announce(site, task, names[0] if len(names) == 1 else None, inputs), len(names) > 1
+        return announce(task, numbers, inputs), len(names) > 1
     except TooFewRecords:  # known from public counts alone
         raise Declined(DeclineReason.UNFIT_DATA, "The site has too few records.") from None
     except InvalidSetting as error:
         raise Declined(DeclineReason.UNFIT_INPUTS, error.cause) from None
 
 
-def _check_mine(site: Site, identity: Identity, task: Task) -> None:
+def _check_mine(identity: Identity, task: Task) -> None:
     """A source trains as a source, a target as a target, neither for the coordinator, nor under another's name."""
     study = task.study
     parties = study.sources if task.role is Role.SOURCE else study.targets
@@ -132,29 +145,36 @@ def _check_mine(site: Site, identity: Identity, task: Task) -> None:
         raise Declined(DeclineReason.UNSUPPORTED, f"No party of a study may be called {COORDINATOR!r}.")
     if task.id.startswith(PAID_AUC):
         raise Declined(DeclineReason.UNSUPPORTED, f"No task's id may begin with {PAID_AUC!r}.")
-    with read(site.engine) as connection:
-        if _is_another(site, connection, task):
-            raise Declined(DeclineReason.UNSUPPORTED, f"The site knows another study by the id {study.id}.")
 
 
-def _is_another(site: Site, connection: Connection, task: Task) -> bool:
-    """Whether the study's id belongs to an earlier study with another hash, by the ledger or by the tasks taken."""
+def _check_same(site: Site, connection: Connection, task: Task) -> None:
+    """A study's id must not belong to an earlier study with another hash, by the ledger or by the tasks taken."""
     known = site.ledger.hashes_of(connection, task.study_id) or {tasks.first_hash(connection, task.study_id)}
-    return task.message.study_hash not in known
+    if task.message.study_hash not in known:
+        raise Declined(DeclineReason.UNSUPPORTED, f"The site knows another study by the id {task.study_id}.")
 
 
-def _datasets(site: Site, task: Task) -> list[str]:
+def _datasets(site: Site, connection: Connection, task: Task) -> list[str]:
     if not needs_data(task):
         return []
     if task.dataset:
-        with read(site.engine) as connection:
-            if site.ledger.balance(connection, task.dataset) is None:
-                raise Declined(DeclineReason.NO_DATA, "The dataset is not open.")
+        if site.ledger.balance(connection, task.dataset) is None:
+            raise Declined(DeclineReason.NO_DATA, "The dataset is not open.")
         return [task.dataset]
-    names = [dataset.name for dataset in Vault(site).for_study(task.study)]
+    names = [dataset.name for dataset in fitting(connection, task.study)]
     if not names:
         raise Declined(DeclineReason.NO_DATA, "The site has no dataset with the study's features and label.")
     return names
+
+
+def _numbers(connection: Connection, task: Task, dataset: str) -> PublicNumbers:
+    try:
+        return PublicNumbers.load(connection, task, dataset)
+    except UnknownDataset:  # the ledger has it from the mirror, and an old backup has forgotten who sat in it
+        raise Held(
+            f"The ledger knows the dataset {dataset}, and this database does not: restore a later backup, or refuse "
+            "the task."
+        ) from None
 
 
 def _inputs(site: Site, coordinator: Coordinator, task: Task) -> tuple[ModelMessage, ...]:
@@ -190,10 +210,18 @@ def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
         with write(site.engine) as connection:
             chosen = {"dataset": announcement.dataset, "progress": 0.1}
             if tasks.move(connection, task, TaskState.RESERVED, site.clock(), **chosen):
+                _check_numbers(connection, announcement)
                 _check_verdict(_charged(site, connection, announcement))
     except BudgetExceeded as error:
         raise Declined(DeclineReason.BUDGET, error.cause) from None
     site.machine.reach("after-reserve")
+
+
+def _check_numbers(connection: Connection, announcement: Announcement) -> None:
+    """What is charged describes the data of this moment: with other numbers it could never be released."""
+    announced = announcement.numbers
+    if announced is not None and announced != PublicNumbers.load(connection, announcement.task, announced.dataset):
+        raise Conflict(f"{announced.dataset} has got a new version meanwhile.", "The task is tried again by itself.")
 
 
 def _is_over(coordinator: Coordinator, task: Task) -> bool:

@@ -6,9 +6,11 @@ machine's own: no setting seeds it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sqlalchemy import Connection
 
 from crossward.errors import InvalidData
 from crossward.methods.base import HOLDOUT, SourceModel
@@ -22,9 +24,25 @@ from crossward.protocol.messages import ModelMessage
 from crossward.study import work
 from crossward.study.wire import KeyOf, open_inputs, to_message, to_model
 from crossward.study.work import TrainedModel
-from crossward_site.data.service import Rows, Vault
+from crossward_site.data.service import Rows, Vault, load_counts, load_records_per_person
 from crossward_site.site import Site
 from crossward_site.tasks.service import Task
+
+
+@dataclass(frozen=True, slots=True)
+class PublicNumbers:
+    """What is public of a dataset that a task would read: its rows at each level, and how many a person may have."""
+
+    dataset: str
+    counts: Mapping[str, int]
+    records_per_person: int
+
+    @classmethod
+    def load(cls, connection: Connection, task: Task, dataset: str) -> PublicNumbers:
+        """The numbers of a dataset, without those that are held out. No record is read."""
+        counts = load_counts(connection, task.study, task.role, dataset)
+        counts.pop(HOLDOUT)
+        return cls(dataset, counts, load_records_per_person(connection, dataset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +50,20 @@ class Announcement:
     """What a task will release from a dataset, and what each of the cells will pay; None where nothing leaves."""
 
     task: Task
-    dataset: str | None
+    numbers: PublicNumbers | None
     release: Release | None
     cost: Cost
-    rows: int
     inputs: tuple[ModelMessage, ...]
+
+    @property
+    def dataset(self) -> str | None:
+        """The dataset that is asked, if one is."""
+        return None if self.numbers is None else self.numbers.dataset
+
+    @property
+    def rows(self) -> int:
+        """The rows that the release rests on."""
+        return 0 if self.numbers is None else sum(self.numbers.counts.values())
 
     @property
     def rows_or_none(self) -> int | None:
@@ -84,18 +111,14 @@ def read_inputs(task: Task, key_of: KeyOf) -> tuple[ModelMessage, ...]:
     return open_inputs(task.study, task.message.inputs, key_of)
 
 
-def announce(site: Site, task: Task, dataset: str | None, inputs: tuple[ModelMessage, ...]) -> Announcement:
+def announce(task: Task, numbers: PublicNumbers | None, inputs: tuple[ModelMessage, ...]) -> Announcement:
     """Work out, before a record is read, what the task will release and what it costs a person."""
-    if dataset is None:
-        return Announcement(task, None, None, Cost(0), 0, inputs)
-    vault = Vault(site)
-    counts = vault.counts(task.study, task.role, dataset)
-    counts.pop(HOLDOUT)
-    announced = Announcement(task, dataset, None, Cost(0), sum(counts.values()), inputs)
+    if numbers is None:
+        return Announcement(task, None, None, Cost(0), inputs)
+    announced = Announcement(task, numbers, None, Cost(0), inputs)
     models = source_models(announced) if task.role is Role.TARGET else None
-    release = work.announce(task.study, task.role, counts, models)
-    per_person = vault.dataset(dataset).records_per_person
-    price = Cost(0) if release is None else release.cost.for_person(per_person)
+    release = work.announce(task.study, task.role, numbers.counts, models)
+    price = Cost(0) if release is None else release.cost.for_person(numbers.records_per_person)
     return replace(announced, release=release, cost=price)
 
 

@@ -208,8 +208,8 @@ class World:
             except CrosswardError as error:
                 self.tell(f"{host.name}: does not start: {type(error).__name__}: {error.cause}")
                 process = None
-            while process is not None and process.alive:
-                await asyncio.sleep(1.0)
+            if process is not None:
+                await process.ended.wait()
             host.hangs_until = 0.0
             if Kind.POWER in self.plan.kinds and self.draw.random() < 0.5:
                 cut_power(host)

@@ -80,6 +80,7 @@ class Process(Machine):
     def __init__(self, world: World, host: Host, name: str) -> None:
         self.world, self.host, self.name = world, host, name
         self.alive = True
+        self.ended = asyncio.Event()
         self.hangs_until = 0.0  # it alone; `Host.hangs_until` is for all processes of the machine
         self._tasks: dict[asyncio.Task[Any], None] = {}  # in order: a set's order hangs on addresses
         self._ends: list[Callable[[], None]] = []
@@ -120,6 +121,7 @@ class Process(Machine):
             task.cancel()
         for act in reversed(self._ends):
             act()
+        self.ended.set()
 
     def step(self, what: str) -> None:
         """A step ends here: what may happen between two steps happens now."""

@@ -271,11 +271,11 @@ class Judge:
         """How many releases have left their sites."""
         return len(self._left)
 
-    def is_active(self, party: str) -> bool:
-        """Whether the coordinator would give a party work."""
+    def is_enrolled(self, party: str) -> bool:
+        """Whether the coordinator has a party, active or stopped, and has not revoked it."""
         with self._looking_at(self._world.coordinator_database) as connection:
             row = connection.execute("SELECT state FROM parties WHERE id = ?", (party,)).fetchone()
-        return row is not None and row[0] == "active"
+        return row is not None and row[0] != "revoked"
 
     def has_stopped(self, hospital: Hospital) -> bool:
         """Whether a site has stopped."""

@@ -107,7 +107,7 @@ async def look_around(world: World) -> None:
             await act(world, running, f"steward of {hospital.party}: reconciles", partial(_reconcile, running))
         elif world.judge.asks(hospital):
             await act(world, running, f"steward of {hospital.party}: decides", partial(_decide, world, running))
-        elif world.calm and _is_unknown(running) and world.judge.is_active(hospital.party):
+        elif world.calm and _is_unknown(running) and world.judge.is_enrolled(hospital.party):
             world.tell(f"operator: the coordinator has forgotten the key of {hospital.party}")
             await ask_coordinator(world, "operator", "DELETE", f"/v1/parties/{hospital.party}")
             await invite_again(world, hospital)

@@ -187,6 +187,27 @@ class UnlessThere:
         return connection.execute(self._statements[connection.dialect.name], row).first() is not None
 
 
+class InPlace:
+    """An INSERT that changes `value` where the row is there already; `larger`: only if the new value is the larger.
+
+    It is written once for each database, and so compiled once.
+    """
+
+    def __init__(self, table: Table, value: Column[Any], *, larger: bool = False) -> None:
+        self._statements = {}
+        for dialect, new in (("sqlite", sqlite.insert(table)), ("postgresql", postgresql.insert(table))):
+            other = new.excluded[value.name]
+            self._statements[dialect] = new.on_conflict_do_update(
+                index_elements=list(table.primary_key),
+                set_={value.name: other},
+                where=value < other if larger else None,
+            )
+
+    def put(self, connection: Connection, row: dict[str, Any]) -> None:
+        """Insert a row, or change the one that has its key."""
+        connection.execute(self._statements[connection.dialect.name], row)
+
+
 def _check_unbroken(connection: Connection) -> None:
     """A transaction that the database ended by itself must not look committed, whatever errors the caller swallowed."""
     if connection.invalidated or (connection.dialect.name == "sqlite" and not _in_transaction(connection)):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Connection, Enum, Table, update
+from sqlalchemy import Column, ColumnElement, Connection, Enum, Table, Update, update
 
 S = TypeVar("S", bound=StrEnum)
 
@@ -67,5 +68,13 @@ class Lifecycle(Generic[S]):
         before = (of,) if isinstance(of, StrEnum) else tuple(of)
         for state in before:
             self.check(state, to)
-        still = update(table).where(rows, table.c[column].in_(before))
-        return connection.execute(still.values({column: to, **values})).rowcount
+        still = _in_states(table, column, before, frozenset(values)).where(rows)
+        return connection.execute(still, {column: to, **values}).rowcount
+
+
+@cache
+def _in_states(table: Table, column: str, states: tuple[StrEnum, ...], names: frozenset[str]) -> Update:
+    """An UPDATE of rows in these states, written once. A name that is no column's would be left out silently."""
+    if wrong := names - set(table.c.keys()):
+        raise AssertionError(f"{table.name} has no column {', '.join(sorted(wrong))}")
+    return update(table).where(table.c[column].in_(states))

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, column, inspect, select, table, text
 
 from crossward.errors import NotReady
 from crossward.version import __version__
-from crossward_service.db.engine import write
+from crossward_service.db.engine import read, write
+
+_VERSIONS = table("alembic_version", column("version_num"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Migrations:
 
     def upgrade(self, engine: Engine) -> None:
         """Bring a database to the newest form, in one transaction; do nothing if it is there."""
+        with read(engine) as connection:
+            at = current_migration(connection)
+        self.check_known(at)
+        if at == self.newest:
+            return
         with write(engine) as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": self.lock})
@@ -80,4 +86,6 @@ def _config(folder: Path) -> Config:
 
 def current_migration(connection: Connection) -> str | None:
     """The migration a database is at; None for an empty one."""
-    return MigrationContext.configure(connection).get_current_revision()
+    if not inspect(connection).has_table(_VERSIONS.name):
+        return None
+    return connection.execute(select(_VERSIONS.c.version_num)).scalar_one_or_none()

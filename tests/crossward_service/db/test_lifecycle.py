@@ -137,3 +137,13 @@ def test_a_word_that_no_state_has_is_named(tmp_path):
         with pytest.raises(mistake), read(engine):
             raise mistake
     engine.dispose()
+
+
+def test_a_name_that_is_no_columns_is_a_mistake(tmp_path):
+    """Nothing would be written for it, and nobody would see."""
+    engine = connect(f"sqlite:///{tmp_path}/test.db")
+    with write(engine) as connection:
+        METADATA.create_all(connection)
+        with pytest.raises(AssertionError, match="jobs has no column lasst"):
+            JOBS.move(connection, TABLE, TABLE.c.id == 1, Job.DONE, of=Job.LEASED, lasst=1)
+    engine.dispose()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import delete
 
-from crossward.errors import InvalidMessage, NotConverged, RemoteProblem
+from crossward.errors import Conflict, InvalidMessage, NotConverged, RemoteProblem
 from crossward.protocol.constants import DeclineReason
 from crossward.protocol.ledger.lines import ReleaseBody
 from crossward.study import wire
@@ -12,6 +13,7 @@ from crossward_service.db.engine import write
 from crossward_site.approvals import service as approvals
 from crossward_site.coordinator import Coordinator
 from crossward_site.data.service import Vault
+from crossward_site.data.tables import datasets, seats, versions
 from crossward_site.tasks import steps
 
 
@@ -150,3 +152,40 @@ def test_a_release_whose_bytes_are_lost_is_held(federation, study) -> None:
     held = branch.stepped(task)
     assert held.state == "held"
     assert "does not have its bytes" in held.cause
+
+
+def test_a_version_that_comes_before_the_charge_puts_it_off(federation, study, monkeypatch) -> None:
+    """The charge would describe data that are no longer there, and could never be released."""
+    branch = federation.hospital("branch", "target")
+    federation.start(study(method="direct"))
+    branch.drive_until("approved")
+    [task] = branch.tasks()
+    line = branch.runners[-1].coordinator()
+
+    def heartbeat(beat, original=line.heartbeat):
+        table = branch.home / "table.csv"
+        head, *rows = table.read_text().splitlines()
+        table.write_text("\n".join([head, *rows, *(f"new-{row}" for row in rows)]))
+        Vault(branch.site).add_version("patients")
+        return original(beat)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(line, "heartbeat", heartbeat)
+        with pytest.raises(Conflict, match="new version"):
+            steps.advance(branch.site, line, task)
+    assert branch.tasks()[0].state == "approved"
+    assert branch.lines("reserve") == []
+    branch.settle()
+    assert branch.tasks()[0].state == "settled"
+
+
+def test_a_dataset_that_the_database_has_forgotten_is_left_to_the_steward(federation, study) -> None:
+    branch = federation.hospital("branch", "target")
+    federation.start(study(method="direct"))
+    branch.drive_until("approved")
+    with write(branch.site.engine) as connection:
+        for table in (versions, seats, datasets):
+            connection.execute(delete(table))
+    assert branch.stepped(branch.tasks()[0]).state == "held"
+    assert "restore a later backup" in branch.tasks()[0].cause
+    assert branch.lines("reserve") == []

@@ -6,6 +6,7 @@ import pytest
 
 from crossward.errors import BudgetExceeded, InvalidData, InvalidSetting
 from crossward.study import wire
+from crossward_site.data.service import Vault
 from crossward_site.models import paid_auc
 from crossward_site.models.service import Models
 
@@ -64,3 +65,21 @@ def test_a_paid_auc_reads_nothing_before_its_charge_and_is_charged_once(federati
     upgrade(monkeypatch)
     paid_auc.paid_auc(branch.site, line, served, 1.0)
     assert len(branch.lines("reserve")) == 2
+
+
+def test_a_version_that_comes_before_the_charge_is_the_one_that_is_charged(federation, study, monkeypatch) -> None:
+    """By the numbers of the version before, what is charged could never be released."""
+    _, branch = ran(federation, study(method="direct"))
+    served, line = Models(branch.site).of("sugar"), branch.runners[-1].coordinator()
+
+    def sync(site, coordinator, original=paid_auc.sync):
+        monkeypatch.setattr(paid_auc, "sync", original)
+        table = branch.home / "table.csv"
+        head, *rows = table.read_text().splitlines()
+        table.write_text("\n".join([head, *rows, *(f"new-{row}" for row in rows)]))
+        Vault(site).add_version("patients")
+        return original(site, coordinator)
+
+    monkeypatch.setattr(paid_auc, "sync", sync)
+    assert 0 <= paid_auc.paid_auc(branch.site, line, served, 1.0).auc <= 1
+    assert len(branch.lines("release")) == len(branch.lines("reserve")) == 2

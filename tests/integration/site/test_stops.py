@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from crossward.errors import NotReady
+from crossward.protocol.ledger.lines import OpenBody
 from crossward_coordinator.parties.tables import parties
 from crossward_service.db.engine import connect, write
 from crossward_site.desk import service as desk
 from crossward_site.ledger import service as ledger
+from crossward_site.ledger import tables
 
 
 @pytest.fixture
@@ -62,3 +64,17 @@ def test_each_reconciles_once_in_any_order(federation, operator, steward_first: 
         ledger.reconcile(main.site, runner.coordinator())
     main.settle()
     assert federation.study("sugar")["tasks"][0]["state"] == "done"
+
+
+def test_a_last_line_that_is_gone_stops_the_site_though_both_heads_agree(federation) -> None:
+    main = federation.hospital("main", "target")
+    line = main.new_runner().coordinator()
+    with write(main.site.engine) as connection:
+        main.site.append(connection, OpenBody("other", 20, "basic", 10**9))
+    ledger.sync(main.site, line)
+    assert ledger.sync(main.site, line).sequence == 2
+    with write(main.site.engine) as connection:
+        connection.execute(delete(tables.ledger.lines).where(tables.ledger.lines.c.sequence == 2))
+    with pytest.raises(NotReady, match="line 2 of this ledger is not the line 2"):
+        ledger.sync(main.site, line)
+    assert "line 2" in desk.status(main.site).stopped
