@@ -49,9 +49,11 @@ up: image
 down:
 	@$(COMPOSE) down --volumes --remove-orphans
 
-# One thread a process: there is a process for each core already.
+# One process more than there are cores, because tests wait for services a good part of the time; one thread in each.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --dist worksteal \
+	-n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)')
 test: check
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+	$(PYTEST)
 	@echo "container tests: make test-containers"
 
 # One federation for all of them, one after the other. What one broke, the next would only stumble over: hence -x.
@@ -64,7 +66,7 @@ HISTORIES ?= 10000
 SEED ?= 1
 test-hard: $(VENV)/.dev
 	@$(BIN)/crossward simulate disasters --histories $(HISTORIES) --seed $(SEED)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto tests/simulation
+	$(PYTEST) tests/simulation
 
 # Fresh environments in a temporary folder, from the lock files with their hashes; they need the package index.
 test-install: $(VENV)/.dev

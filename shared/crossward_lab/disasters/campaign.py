@@ -16,7 +16,7 @@ from crossward_lab.disasters.plan import LIES, TWINS, Kind
 from crossward_lab.disasters.planted import FAULTS
 
 AT_ONCE = 20
-"""Histories that a process is given at a time."""
+"""Histories that a process is given at a time; fewer where every process would not get as many."""
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -52,7 +52,8 @@ def tell(seed: int, planted: str | None = None) -> Outcome:
 
 def campaign(seeds: Sequence[int], workers: int, planted: str | None = None) -> Iterator[Outcome]:
     """All these histories, as they end. Of those that pass, what they told is left out."""
-    batches = [seeds[first : first + AT_ONCE] for first in range(0, len(seeds), AT_ONCE)]
+    size = min(AT_ONCE, max(1, -(-len(seeds) // workers)))
+    batches = [seeds[first : first + size] for first in range(0, len(seeds), size)]
     if workers == 1:
         for seed in seeds:
             yield _brief(tell(seed, planted))
