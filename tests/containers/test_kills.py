@@ -34,7 +34,8 @@ def test_a_hospital_killed_at_every_point_of_one_task_releases_once(federation, 
             federation.lead.start(begun.id)
         elif point == STORED[0]:
             held = federation.in_state(service, begun, "held")
-            federation.sites[service].decide(held["id"], True)
+            with suppress(Unreachable):  # it may die before it has said that it heard
+                federation.sites[service].decide(held["id"], True)
         assert federation.death(service) == 137, point
         kept = federation.stored(service).get(begun.id)
         assert (kept is not None) == (point in STORED), point
