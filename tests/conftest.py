@@ -4,6 +4,7 @@ Property tests draw from a fixed seed, and a busy machine is no failure. That is
 a profile counts for whatever is imported after it, so it must come before all tests.
 """
 
+import gc
 import runpy
 import secrets
 import sys
@@ -18,6 +19,13 @@ settings.register_profile(
 settings.load_profile("steady")
 
 _LISTEN = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+
+
+def pytest_collection_finish():
+    """What was imported stays to the end: to look through it for garbage again and again is a tenth of all the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture(scope="session")
