@@ -114,8 +114,8 @@ async def _backup_coordinator(world: World) -> None:
         server.process.kill()
     _replace(world.coordinator, world.draw.choice(world.backups))
     world.judge.forget_coordinator()
-    for study in world.judge.forgotten():  # its lead hands it in again
-        world.leads.append(world.network.run(people.lead_study(world, study)))
+    for study in world.judge.forgotten():  # its lead begins anew, wherever it was
+        world.lead(study)
 
 
 def _replace(host: Host, folder: Any) -> None:

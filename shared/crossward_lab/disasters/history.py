@@ -20,6 +20,7 @@ from sqlalchemy import Engine
 
 from crossward.errors import CrosswardError
 from crossward.protocol.constants import Role
+from crossward.study import Study
 from crossward_lab.disasters import disk, federation, people
 from crossward_lab.disasters.disk import cut_power
 from crossward_lab.disasters.events import heal, strike
@@ -93,7 +94,7 @@ class World:
         self.hospitals: dict[str, Hospital] = {}
         self.clones: list[Hospital] = []
         self.backups: list[Path] = []
-        self.leads: list[asyncio.Task[None]] = []
+        self._leads: dict[str, asyncio.Task[None]] = {}  # one for each study
         self.network = Process(self, Host("network", folder), "network")
         self.lies = Lies(self)
         self.judge = Judge(self)
@@ -235,6 +236,17 @@ class World:
         """Keep a hospital's site running."""
         return self.network.run(self.keep_running(lambda: self.start_hospital(hospital), hospital.host))
 
+    # -- studies ------------------------------------------------------------------------------------------------------
+    def lead(self, study: Study) -> None:
+        """Let a study's lead hand it in and start it, from the beginning if that was under way."""
+        if (before := self._leads.get(study.id)) is not None:
+            before.cancel()
+        self._leads[study.id] = self.network.run(people.lead_study(self, study))
+
+    def is_over(self) -> bool:
+        """Whether all that people have begun has come to an end."""
+        return all(lead.done() for lead in self._leads.values()) and self.judge.is_over()
+
 
 @contextmanager
 def unexpected(world: World) -> Iterator[None]:
@@ -349,20 +361,21 @@ async def _happen(world: World) -> None:
         hospital = Hospital(party, role, Host(party, world.folder / party))
         world.hospitals[party] = hospital
         world.supervise(hospital)
-    world.leads = [world.network.run(people.lead_study(world, study)) for study in studies]
+    for study in studies:
+        world.lead(study)
     rounds = world.network.run(people.rounds(world))
     striking = world.network.run(strike(world))
     trouble = world.draw.choice((100.0, 300.0, 800.0))
     while world.time < trouble and not world.judge.verdicts:
         await asyncio.sleep(STEP)
-        if all(lead.done() for lead in world.leads) and world.judge.is_over():
+        if world.is_over():
             break
     striking.cancel()
     await heal(world)
     end = world.time + LONGEST_CALM
     while world.time < end and not world.judge.verdicts:
         await asyncio.sleep(STEP)
-        if all(lead.done() for lead in world.leads) and world.judge.is_over():
+        if world.is_over():
             break
     while world.time < end and not world.judge.verdicts and not world.judge.is_quiet():
         await asyncio.sleep(STEP)

@@ -328,11 +328,7 @@ class Judge:
 
     def is_over(self) -> bool:
         """Whether everything that was begun has come to an end, at the coordinator and at the sites."""
-        with self._looking_at(self._world.coordinator_database) as connection:
-            states = dict(connection.execute("SELECT id, state FROM studies").fetchall())
-        if any(states.get(study, "draft") not in ENDED for study in self.studies):
-            return False
-        return not any(self._open_tasks(hospital) for hospital in self._heard())
+        return not self._endless() and not any(self._open_tasks(hospital) for hospital in self._heard())
 
     def is_quiet(self) -> bool:
         """Whether the mirrors have all there is of the ledgers, and nobody is stopped."""
@@ -359,10 +355,16 @@ class Judge:
                 self._check_site(hospital)
 
     def _check_studies(self) -> None:
+        endless = self._endless()
+        _must(not endless, "; ".join(f"{study} is {state} and never ends" for study, state in endless.items()))
+
+    def _endless(self) -> dict[str, str]:
+        """The studies that have not ended: of those that are expected, and of all that were started."""
         with self._looking_at(self._world.coordinator_database) as connection:
             states = dict(connection.execute("SELECT id, state FROM studies").fetchall())
-        for study in self.studies:
-            _must(states.get(study, "draft") in ENDED, f"{study} is {states.get(study)} and never ends")
+        started = {study for study, state in states.items() if state != "draft"}
+        asked = {study: states.get(study, "draft") for study in {*self.studies, *started}}
+        return {study: state for study, state in sorted(asked.items()) if state not in ENDED}
 
     def _check_site(self, hospital: Hospital) -> None:
         party, honest = hospital.party, not self._world.lies.by_coordinator
