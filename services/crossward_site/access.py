@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from crossward_service.http.access import Holder, require
+from crossward_site.data.jobs import JobRunner
 from crossward_site.identity import tokens
 from crossward_site.identity.tables import PersonRole
 from crossward_site.models.service import Models
@@ -22,6 +23,11 @@ def _site(request: Request) -> Site:
 
 def _runner(request: Request) -> Runner:
     runner: Runner = request.app.state.runner
+    return runner
+
+
+def _jobs(request: Request) -> JobRunner:
+    runner: JobRunner = request.app.state.jobs
     return runner
 
 
@@ -43,6 +49,7 @@ steward = require(PersonRole.STEWARD, lookup=_lookup)
 anyone = require(PersonRole.STEWARD, PersonRole.CLINIC, lookup=_lookup)
 
 OpenSite = Annotated[Site, Depends(_site)]
+SiteJobs = Annotated[JobRunner, Depends(_jobs)]
 SiteRunner = Annotated[Runner, Depends(_runner)]
 Settings = Annotated[SiteSettings, Depends(_settings)]
 KnownModels = Annotated[Models, Depends(_models)]

@@ -20,6 +20,10 @@ from crossward_site import facts
 from crossward_site.access import steward
 from crossward_site.approvals import routes as approvals
 from crossward_site.data import routes as data
+from crossward_site.data import seating
+from crossward_site.data.jobs import JobRunner
+from crossward_site.data.requests import WORKS
+from crossward_site.data.service import tidy
 from crossward_site.desk import routes as desk
 from crossward_site.identity import routes as identity
 from crossward_site.ledger import routes as ledger
@@ -49,14 +53,16 @@ def create_app(settings: SiteSettings) -> FastAPI:
     except BaseException:
         lock.release()
         raise
-    runner = Runner(site, settings.link, settings.pace)
+    runner, jobs = Runner(site, settings.link, settings.pace), JobRunner(site, WORKS)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         try:
+            jobs.start()
             if settings.work:
                 runner.start()
             yield
+            await to_thread.run_sync(jobs.stop)
             await to_thread.run_sync(runner.stop)
             site.close()
         finally:
@@ -76,6 +82,7 @@ def create_app(settings: SiteSettings) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.site, app.state.runner, app.state.settings = site, runner, settings
+    app.state.jobs = jobs
     for router in STEWARDS:
         app.include_router(router, prefix="/v1", dependencies=[Depends(steward)])
     if Role.TARGET in settings.roles:
@@ -86,8 +93,10 @@ def create_app(settings: SiteSettings) -> FastAPI:
 
 def _open(settings: SiteSettings) -> Site:
     """The site, if it may be served in these roles: what joined as a source does not work as a target."""
-    site = Site.open(settings.database_url, settings.data_dir)
+    site = settings.open_site()
     try:
+        seating.settle(site)
+        tidy(site)
         with read(site.engine) as connection:
             identity = facts.IDENTITY.get(connection)
         if identity is not None and identity.role not in settings.roles:

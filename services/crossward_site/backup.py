@@ -1,4 +1,5 @@
-"""What a site's backup holds: its database (ledger, outbox, seats, pins, policy), its secret, its key. No record."""
+"""What a site's backup holds: its database (ledger, outbox, pins, policy), its secret, its key, its table of seats and
+its sealed copies. Who has all of it can read records: keep it as you keep those."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from crossward.errors import NotReady
+from crossward.errors import InvalidData, NotReady
 from crossward_service.db.engine import read
 from crossward_service.ops.backup import Kind
 from crossward_site import facts
+from crossward_site.data import seating
+from crossward_site.data.service import kept_files
 from crossward_site.identity import secret
 from crossward_site.identity.service import Identity
 from crossward_site.lock import held
@@ -29,10 +32,12 @@ def kind(settings: SiteSettings) -> Kind:
 
 
 def _names(engine: Engine) -> list[str]:
-    """The secret, the key, and the key that a rotation under way has prepared."""
+    """The secret, the key, the key that a rotation under way has prepared, and the files of the vault."""
     with read(engine) as connection:
         identity, next_key = facts.IDENTITY.get(connection), facts.NEXT_KEY.get(connection)
-    return [secret.FILE, *([identity.key_file] if identity else []), *([next_key] if next_key else [])]
+        files = sorted(kept_files(connection))
+    keys = [*([identity.key_file] if identity else []), *([next_key] if next_key else [])]
+    return [secret.FILE, *keys, *files]
 
 
 def check(engine: Engine, folder: Path) -> str:
@@ -40,6 +45,8 @@ def check(engine: Engine, folder: Path) -> str:
     site = Site.look(engine, folder)
     with read(engine) as connection:
         head = site.ledger.verify(connection).head
+    if problem := seating.examine(site):
+        raise InvalidData(problem, "Restore another backup, or recover the site before it is backed up.")
     try:
         who = Identity.load(site).party
     except NotReady:

@@ -18,8 +18,8 @@ from crossward_service.ops.findings import Findings, Notes
 from crossward_service.ops.peer import Peer
 from crossward_site import facts
 from crossward_site.coordinator import Coordinator
-from crossward_site.data.places import SqlPlace
-from crossward_site.data.service import Dataset, Vault
+from crossward_site.data import seating
+from crossward_site.data.service import Vault, open_copy
 from crossward_site.identity.service import Identity
 from crossward_site.migrations import MIGRATIONS
 from crossward_site.policy.service import Decision, Policy
@@ -39,7 +39,7 @@ def examine(settings: SiteSettings, coordinator: str | None = None) -> Findings:
         url = coordinator if identity is None else identity.coordinator_url
         _coordinator(findings, settings, site, identity, url)
         if site is not None:
-            _data(findings, Vault(site))
+            _data(findings, site)
             _policy(findings, site)
     return findings
 
@@ -153,60 +153,23 @@ def _agrees(note: Notes, coordinator: Coordinator, site: Site) -> None:
         note.ok(f"One chain of {own.sequence} lines on both sides.")
 
 
-def _data(findings: Findings, vault: Vault) -> None:
+def _data(findings: Findings, site: Site) -> None:
+    vault = Vault(site)
     known = vault.datasets()
+    with findings.looking_at("seats") as note:
+        if problem := seating.examine(site):
+            note.fault(problem, "Restore a backup that has it, or run crossward site recover.")
+        else:
+            note.ok("The table of seats is the one that the ledger names." if known else "Nobody has a seat yet.")
+    with findings.looking_at("connectors") as note:
+        note.ok(site.connectors.protections())
     if not known:
         with findings.looking_at("data") as note:
-            note.warning("No dataset is connected.", "Run crossward site data add.")
+            note.warning("No dataset is open.", "Run crossward site data check, then data open.")
     for dataset in known:
         with findings.looking_at(f"data {dataset.name}") as note:
-            _readable(note, dataset)
-    if len(known) > 1:
-        with findings.looking_at("budgets") as note:
-            _one_each(note, vault)
-
-
-def _one_each(note: Notes, vault: Vault) -> None:
-    if several := vault.in_several():
-        note.warning(
-            " ".join(
-                f"{persons} people are in {'two' if count == 2 else count} datasets and have "
-                f"{'both budgets' if count == 2 else 'the budget of each'}."
-                for count, persons in several.items()
-            ),
-            "Their losses add up. Keep all records of a person in one dataset: leave them out of new datasets.",
-        )
-    else:
-        note.ok("Nobody is in two datasets: each person has one budget.")
-
-
-def _readable(note: Notes, dataset: Dataset) -> None:
-    """Columns only. Were the line of names missing from a file, a record would stand there: it is not quoted."""
-    place, mapping = dataset.place, dataset.mapping
-    where = place.where
-    if isinstance(place, SqlPlace):
-        place.reach()
-        try:
-            there = place.names()
-        except CrosswardError:  # the database's words about a query may quote a value
-            note.fault(f"{where} is refused.", f"Run it by hand, or crossward site data report {dataset.name}.")
-            return
-    else:
-        there = place.names()
-    mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
-    needed, once = {*mapping.identity, *mapped}, set(dataset.report.columns)
-    if missing := sorted(needed - set(there)):
-        note.fault(
-            f"{where} has no column {_listed(missing)}, which the mapping names.",
-            f"Bring it back, or change the mapping: crossward site data update {dataset.name}.",
-        )
-    elif missing := sorted(once - set(there)):
-        note.warning(
-            f"{where} has lost the columns {_listed(missing)} since it was connected.",
-            "Studies that need them will wait for the steward; bring them back.",
-        )
-    else:
-        note.ok(f"{where}: all {len(once | needed)} columns are there.")
+            rows = sum(len(batch.cells) for batch in open_copy(site, dataset).batches(()))
+            note.ok(f"Version {dataset.version}: all {rows:,} rows of the sealed copy can be read.")
 
 
 def _listed(names: list[str]) -> str:
@@ -219,7 +182,9 @@ def _policy(findings: Findings, site: Site) -> None:
         with read(site.engine) as connection:
             policy = Policy.load(connection)
         rows = [dataset.report.rows for dataset in vault.datasets()]
-        budgets = [vault.balance(data.name).opened.budget for data in vault.datasets()]
+        with read(site.engine) as connection:
+            opened = site.ledger.opened(connection)
+        budgets = [] if opened is None else [opened.budget]
         if doubts := _doubts(policy, rows, budgets):
             note.warning(" ".join(doubts), "crossward site policy FILE sets it anew.")
         else:
@@ -237,7 +202,7 @@ def _doubts(policy: Policy, rows: list[int], budgets: list[Budget]) -> list[str]
         doubts.append("A study may take more than all studies together.")
     lifetime = None if policy.epsilon_lifetime is None else Budget.of(policy.epsilon_lifetime)
     if budgets and lifetime is not None and lifetime.nano_epsilon > max(budget.nano_epsilon for budget in budgets):
-        doubts.append("The lifetime limit is above every dataset's own budget, and so limits nothing.")
+        doubts.append("The lifetime limit is above the budget of each person, and so limits nothing.")
     if rows and policy.minimum_rows > max(rows):
         doubts.append("No dataset has as many rows as it demands: everything is refused.")
     for name in ("methods", "studies", "leads"):

@@ -68,5 +68,5 @@ MIRROR_HEAD = Fact("mirror", TypeAdapter(Head))
 STOPPED = Fact("stopped", TypeAdapter(str))
 """Why the site has stopped; nothing while it works."""
 
-CLOSED_DATASETS = Fact("closed", TypeAdapter(tuple[str, ...]))
-"""Datasets that take no new version, because an old backup has forgotten who came later."""
+SEATS_LOST = Fact("seats", TypeAdapter(str))
+"""Why the table of seats cannot be used; nothing while it can."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 
 from crossward.errors import NotReady
-from crossward.protocol.ledger.lines import Body, Line
+from crossward.protocol.ledger.lines import Body, Line, ReserveBody, SeatsBody
 from crossward_service.db.engine import read, write
 from crossward_service.ops.machine import HERE, Machine
 from crossward_site import facts
@@ -29,15 +29,27 @@ class Site:
     home: Path
     secret: bytes
     machine: Machine = HERE
+    connectors: Connectors = NO_PLACES
+    memory: int = MEMORY
     ledger: SiteLedger = field(default_factory=SiteLedger)
 
     @classmethod
-    def open(cls, database_url: str, home: Path, machine: Machine = HERE) -> Site:
-        """Open a site's folder and database, making both if they are not there."""
+    def open(
+        cls,
+        database_url: str,
+        home: Path,
+        machine: Machine = HERE,
+        connectors: Connectors = NO_PLACES,
+        memory: int = MEMORY,
+    ) -> Site:
+        """Open a site's folder and database, making both if they are not there.
+
+        `connectors` read the places that its settings declare, `memory` bounds the rows that training holds at once.
+        """
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         engine = machine.database(database_url)
         migrate(engine)
-        return cls(engine, home, site_secret(engine, home, machine), machine)
+        return cls(engine, home, site_secret(engine, home, machine), machine, connectors, memory)
 
     @classmethod
     def look(cls, engine: Engine, home: Path) -> Site:
@@ -52,8 +64,10 @@ class Site:
         return self.machine.now()
 
     def append(self, connection: Connection, body: Body) -> Line:
-        """Extend the ledger by one line, now. A site that has stopped extends nothing."""
+        """Extend the ledger by one line, now. A site that has stopped extends nothing, nor one that lost its seats."""
         self.check_running(connection)
+        if isinstance(body, ReserveBody | SeatsBody) and (cause := facts.SEATS_LOST.get(connection)):
+            raise NotReady(cause, "Nothing is charged until then.")
         return self.ledger.append(connection, body, int(self.clock() * 1000))
 
     def check_running(self, connection: Connection) -> None:

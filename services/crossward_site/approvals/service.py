@@ -67,7 +67,7 @@ def _cost(site: Site, task: Task, dataset: str, paid: Cost | None) -> CostView:
     """What a person in this dataset would yet pay, all of its records together; or why it cannot be said."""
     with read(site.engine) as connection:
         numbers = PublicNumbers.load(connection, task, dataset)
-        taken = site.ledger.taken_by(connection, task.study_id, dataset, but=task.id)
+        taken = site.ledger.taken_by(connection, task.study_id, but=task.id)
     try:
         inputs = sorted((signed.content() for signed in task.message.inputs), key=lambda message: message.party)
         announcement = announce(task, numbers, tuple(inputs))

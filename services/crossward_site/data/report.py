@@ -2,121 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from crossward.errors import CrosswardError, OneClass
-from crossward.learning.encoding.tables import Column
-from crossward.learning.encoding.values import is_missing, spot_of
-from crossward.privacy.noise import Array
 from crossward.study import Study
 from crossward_service.http.views import View
-from crossward_site.data.mapping import DataMap
-from crossward_site.data.persons import Persons
-from crossward_site.data.places import Raw
+
+if TYPE_CHECKING:
+    from crossward_site.data.reading import Reading
 
 
 class FeatureFit(View):
-    """Values of a feature that were missing, and that lay outside of its range."""
+    """Values of a feature that were missing, could not be read, lay outside of its range, or were recoded."""
 
     missing: int
+    unread: int
     clipped: int
+    recoded: int
 
 
 class StudyFit(View):
-    """How data fit a study."""
+    """How data fit a study: `unlabelled` rows count as empty seats."""
 
     study: str
     rows: int
     positives: int
+    unlabelled: int
     features: dict[str, FeatureFit]
 
 
 class TableReport(View):
-    """Rows, persons, records beyond m, and the values missing in each column; with a study, how the data fit it."""
+    """Rows, persons, records beyond m, values missing in each column; who came and left; how the data fit a study.
+
+    `new` persons got a seat; `known` ones had one before, from this or another dataset of the site.
+    """
 
     rows: int
     persons: int
     records_dropped: int
     columns: tuple[str, ...]
+    decimal: str
     missing: dict[str, int]
+    new: int
+    known: int
+    came: int
+    left: int
+    stayed: int
+    opted_out: int
+    changed: int = 0
     fit: StudyFit | None = None
 
 
 class ReportView(TableReport):
-    """The report of a dataset's version; with a study, how the data fit it now.
-
-    `persons_in_two_datasets` have the budget of another dataset too.
-    """
+    """The report of a dataset's version."""
 
     dataset: str
     version: int
-    persons_in_two_datasets: int
+
+
+@dataclass(slots=True)
+class Fit:
+    """Counts how data fit a study, batch by batch."""
+
+    study: str
+    rows: int = 0
+    positives: int = 0
+    unlabelled: int = 0
+    features: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, dataset: str, version: int, report: TableReport, fit: StudyFit | None, twice: int) -> Self:
-        """A stored report, with what is counted when it is asked for."""
-        stored = {name: getattr(report, name) for name in TableReport.model_fields} | {"fit": fit}
-        return cls(dataset=dataset, version=version, persons_in_two_datasets=twice, **stored)
+    def empty(cls, study: Study) -> Fit:
+        """Nothing counted yet."""
+        return cls(study.id, features={feature.name: [0, 0, 0, 0] for feature in study.features})
 
+    def add(self, reading: Reading) -> None:
+        """Count a batch."""
+        self.rows += len(reading.y)
+        self.positives += int((reading.y > 0).sum())
+        self.unlabelled += int((reading.y == 0).sum())
+        for name, notes in reading.notes.items():
+            for at, found in enumerate((notes.missing, notes.unread, notes.clipped, notes.recoded)):
+                self.features[name][at] += len(found)
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Every row, encoded, with its label; and how the data fit the study."""
-
-    X: Array
-    y: Array
-    fit: StudyFit
-
-
-def table_report(raw: Raw, persons: Persons, columns: list[str], fit: StudyFit | None = None) -> TableReport:
-    """What was counted as the data were read."""
-    return TableReport(
-        rows=raw.rows,
-        persons=len(persons.records_of),
-        records_dropped=persons.dropped,
-        columns=tuple(columns),
-        missing={name: _missing(column) for name, column in raw.columns.items()},
-        fit=fit,
-    )
-
-
-def _missing(column: Column) -> int:
-    values = column if isinstance(column, list) else column.tolist()
-    return sum(1 for value in values if is_missing(value))
-
-
-def encode(study: Study, mapping: DataMap, raw: Raw) -> Encoded:
-    """Encode every record for a study. Refusals name place, line and column."""
-    table, labels, label = mapping.features_of(study, raw), mapping.label_of(study, raw), study.label
-    try:
-        X, report = study.schema.encode_with_report(table)
-    except CrosswardError as error:
-        raise _placed(error, raw, lambda name: f"{mapping.of_feature(name).column!r} (feature {name!r})") from None
-    try:
-        y = study.schema.encode_labels(labels, label.positive, label.negative)
-    except CrosswardError as error:
-        raise _placed(error, raw, lambda _: f"{mapping.of_label(label.name).column!r} (label {label.name!r})") from None
-    positives = int(np.count_nonzero(y > 0))
-    if positives in (0, len(y)):
-        which = "positive" if positives else "negative"
-        raise OneClass(
-            f"{raw.where}: all {len(y)} labels {study.label.name!r} (column "
-            f"{mapping.of_label(study.label.name).column!r}) are {which}.",
-            "Bring records of both classes, or correct the label's recoding.",
+    def view(self) -> StudyFit:
+        """What was counted."""
+        return StudyFit(
+            study=self.study,
+            rows=self.rows,
+            positives=self.positives,
+            unlabelled=self.unlabelled,
+            features={
+                name: FeatureFit(missing=missing, unread=unread, clipped=clipped, recoded=recoded)
+                for name, (missing, unread, clipped, recoded) in self.features.items()
+            },
         )
-    features = {
-        name: FeatureFit(missing=count.missing, clipped=count.clipped) for name, count in report.features.items()
-    }
-    return Encoded(X, y, StudyFit(study=study.id, rows=len(y), positives=positives, features=features))
-
-
-def _placed(error: CrosswardError, raw: Raw, column: Callable[[str], str]) -> CrosswardError:
-    """The error in the words of the place: its own lines and columns, not the rows and features of the encoding."""
-    spot = spot_of(error)
-    if spot is None:
-        return type(error)(f"{raw.where}: {error.cause}", error.fix)
-    return type(error)(f"{raw.where}, {raw.row_name(spot.row)}: column {column(spot.name)} {spot.said}", error.fix)

@@ -1,99 +1,110 @@
-"""/datasets: connect data, register new versions, read the local report."""
+"""/datasets, /jobs: check, open, refresh, undo and erase data as jobs; read the local report.
+
+Whatever may take a while is answered at once with a job, which the client follows.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
-from pydantic import Field
+from fastapi import APIRouter, Path, Query
 
-from crossward.privacy.budget import Budget
-from crossward.protocol.constants import FilterKind
-from crossward.study import Study
-from crossward.values import NotNegative, Positive, Slug
+from crossward.values import LARGEST, Slug
 from crossward_service.db.engine import read
 from crossward_service.http.views import Form
-from crossward_site.access import OpenSite, SiteRunner
-from crossward_site.data.mapping import DataMap
-from crossward_site.data.places import Place
+from crossward_site.access import OpenSite, SiteJobs
+from crossward_site.data import jobs, requests
+from crossward_site.data.jobs import JobRunner
 from crossward_site.data.report import ReportView
-from crossward_site.data.service import Dataset, Vault, load_balance, load_datasets
-from crossward_site.data.views import DatasetsView, DatasetView, OpenedView
+from crossward_site.data.service import Vault, load_datasets
+from crossward_site.data.tables import JobKind
+from crossward_site.data.views import BudgetView, DatasetsView, DatasetView, JobsView, JobView
 from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
 
 router = APIRouter(tags=["datasets"])
 
-StudyText = Annotated[str, Field(max_length=1_000_000)]
+Number = Annotated[int, Path(ge=1, le=LARGEST)]
 
 
-class NewVersion(Form):
-    """Where the data are now, and how they read; what is left out stays as it was."""
-
-    place: Place | None = None
-    mapping: DataMap | None = None
-    study: StudyText | None = None
-
-
-class NewDataset(Form):
-    """A dataset to open: where it lies, how it reads, and the budget it has for good.
-
-    `study`: a study file in YAML that the data are checked against.
-    """
-
-    name: Slug
-    place: Place
-    mapping: DataMap
-    epsilon: Positive
-    delta: NotNegative = 0.0
-    filter: FilterKind = FilterKind.BASIC
-    records_per_person: Annotated[int, Field(ge=1, le=100)] = 1
-    study: StudyText | None = None
+def _ask(site: Site, runner: JobRunner, kind: JobKind, request: Form, dataset: str | None = None) -> JobView:
+    job = jobs.ask(site, kind, request.model_dump(mode="json"), dataset)
+    runner.wake()
+    return JobView.of(job)
 
 
 @router.get("/datasets")
 def get_datasets(site: OpenSite) -> DatasetsView:
-    """Every dataset, with what it has spent and has left."""
+    """Every dataset, and what everyone's one budget has left."""
     with read(site.engine) as connection:
-        known = [
-            DatasetView.of(dataset, load_balance(site, connection, dataset.name))
-            for dataset in load_datasets(connection)
-        ]
-    return DatasetsView(datasets=known)
+        balance = site.ledger.balance(connection)
+        return DatasetsView(
+            datasets=[DatasetView.of(dataset) for dataset in load_datasets(connection)],
+            budget=None if balance is None else BudgetView.of(balance),
+        )
 
 
-@router.post("/datasets", status_code=201)
-def open_dataset(site: OpenSite, runner: SiteRunner, new: NewDataset) -> OpenedView:
-    """Open a dataset: read it once, cut it into cells, fix its budget."""
-    dataset = Vault(site).connect(
-        new.name,
-        new.place,
-        new.mapping,
-        Budget.of(new.epsilon, new.delta),
-        rule=new.filter,
-        records_per_person=new.records_per_person,
-        study=_study(new.study),
-    )
-    runner.wake()
-    return _opened(site, dataset)
+@router.post("/datasets/check", status_code=202)
+def check_data(site: OpenSite, runner: SiteJobs, new: requests.Check) -> JobView:
+    """Look at data and tell every problem at once; nothing is opened, nothing is kept."""
+    return _ask(site, runner, JobKind.CHECK, new)
 
 
-@router.post("/datasets/{name}/versions", status_code=201)
-def add_version(site: OpenSite, name: Slug, new: NewVersion) -> OpenedView:
-    """Register the data as they are now: persons keep their seats and cells their spend."""
-    return _opened(site, Vault(site).add_version(name, new.place, new.mapping, _study(new.study)))
+@router.post("/datasets", status_code=202)
+def open_dataset(site: OpenSite, runner: SiteJobs, new: requests.Open) -> JobView:
+    """Open a dataset: read it once, seal it, seat its persons."""
+    return _ask(site, runner, JobKind.OPEN, new, new.name)
+
+
+@router.post("/datasets/{name}/versions", status_code=202)
+def refresh_dataset(site: OpenSite, runner: SiteJobs, name: Slug, new: requests.Refresh) -> JobView:
+    """Bring the data as they are now: persons keep their seats and cells their spend."""
+    Vault(site).dataset(name)
+    return _ask(site, runner, JobKind.REFRESH, requests.NamedRefresh(name=name, **new.model_dump()), name)
+
+
+@router.post("/datasets/{name}/undo", status_code=202)
+def undo_version(site: OpenSite, runner: SiteJobs, name: Slug) -> JobView:
+    """Take the last version back; refused once anything was charged for it."""
+    Vault(site).dataset(name)
+    return _ask(site, runner, JobKind.UNDO, requests.Named(name=name), name)
 
 
 @router.get("/datasets/{name}/report")
 def get_report(site: OpenSite, name: Slug, study: Annotated[Slug | None, Query()] = None) -> ReportView:
-    """Rows, missing and clipped; for a study the site has a task of, how the data fit it now. It stays here."""
+    """Rows, missing and clipped; for a study the site has a task of, how the data fit it. It stays here."""
     return Vault(site).report(name, None if study is None else tasks.known_study(site, study))
 
 
-def _opened(site: Site, dataset: Dataset) -> OpenedView:
-    vault = Vault(site)
-    return OpenedView.of(dataset, vault.balance(dataset.name), report=vault.report(dataset.name))
+@router.post("/erasures", status_code=202)
+def erase(site: OpenSite, runner: SiteJobs, new: requests.Erase) -> JobView:
+    """Remove persons from every sealed copy, and keep them out; what was spent stays spent."""
+    return _ask(site, runner, JobKind.ERASE, new)
 
 
-def _study(text: str | None) -> Study | None:
-    return None if text is None else Study.from_yaml(text)
+@router.post("/recovery", status_code=202)
+def recover(site: OpenSite, runner: SiteJobs) -> JobView:
+    """Go on where the table of seats is lost: every cell is then at the largest spend, and data are opened anew."""
+    return _ask(site, runner, JobKind.RECOVER, requests.Nothing())
+
+
+@router.get("/jobs")
+def get_jobs(site: OpenSite) -> JobsView:
+    """The last jobs, the newest first."""
+    with read(site.engine) as connection:
+        return JobsView(jobs=[JobView.of(job) for job in jobs.listed(connection)])
+
+
+@router.get("/jobs/{number}")
+def get_job(site: OpenSite, number: Number) -> JobView:
+    """How far a job has come."""
+    with read(site.engine) as connection:
+        return JobView.of(jobs.find(connection, number))
+
+
+@router.delete("/jobs/{number}")
+def cancel_job(site: OpenSite, runner: SiteJobs, number: Number) -> JobView:
+    """End a job; what it did not finish has not happened."""
+    job = jobs.cancel(site, number)
+    runner.wake()
+    return JobView.of(job)

@@ -1,68 +1,169 @@
-"""Who sits where, for good: each person a seat, each seat a cell and a number of rows.
+"""Who sits where, for good: each person of the site a seat, each seat a cell, and for each dataset a number of rows.
 
-Seats are cut into permanent cells of equal size by secret chance, never by what the records hold. A study reads whole
-cells; a cell's spend bounds what any seat in it has lost. A person keeps the seat, and the seat its cell, through all
-later versions of the data.
+Seats belong to the site. A person has one seat in all its datasets, versions and roles, and the seat keeps its cell for
+ever; the ledger charges cells. Cells are dealt by secret chance, never by what records hold. A study reads whole cells;
+a cell's spend bounds what any seat in it has lost.
 
-A seat holds a row for each record that its person ever had kept, at most m. The numbers of seats and of their rows are
-public: a neighbour replaces what lies in one seat's rows. A row that no record fills, as when a person has left the
-data, is filled with one fixed record, so that the number of rows never depends on who is there.
+In a dataset a seat holds a row for each record that its person ever had kept there, at most m. The numbers of rows in
+each cell are public: a neighbour replaces what lies in one seat. A row that no record fills, as when a person has left
+the data, is filled with one fixed record, so that the number of rows never depends on who is there.
 Why this is sound: docs/proofs/cells.md.
+
+The table is one file, sorted by tag, that begins with random bytes. The ledger names its SHA-256 with every version: so
+it commits to who sits where, and tells nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from crossward.errors import InvalidSetting
+from crossward.errors import InvalidData, InvalidSetting, StorageFailed
 from crossward.privacy.noise import SYSTEM, Randomness
 from crossward.protocol.constants import CELLS
-from crossward_site.data import tables
+from crossward_site.data.tags import Tags
 
-EMPTY = -1
-"""No record fills this row."""
+NOBODY = 255
+"""The cell of a row that is not kept."""
 
-Ints = NDArray[np.intp]
+MAGIC = b"crossward seats 1\n"
+SALT = 32
+PART = 4_000_000
+"""About so many rows are seated at a time."""
 
-_OF = tables.seats.c.dataset == bindparam("dataset")
-_SEATS = (
-    select(tables.seats.c.person, tables.seats.c.seat, tables.seats.c.cell, tables.seats.c.rows)
-    .where(_OF)
-    .order_by(tables.seats.c.seat)
-)
-_SIZES = select(tables.seats.c.cell, func.sum(tables.seats.c.rows)).where(_OF).group_by(tables.seats.c.cell)
-
-
-def cut(seats: int, randomness: Randomness = SYSTEM, cells: int = CELLS) -> Ints:
-    """The cell of each seat: a uniformly random cut in which no two cells differ by more than one seat."""
-    return assign_new(np.empty(0, dtype=np.intp), seats, randomness, cells)
+Cells = NDArray[np.uint8]
+Keys = Callable[[NDArray[np.intp], Tags, NDArray[np.intp]], Tags]
+"""The key of each row, from the rows' numbers, their persons, and which of the person's rows each is."""
+Sizes = NDArray[np.int64]
 
 
-def assign_new(cell_of: Ints, new: int, randomness: Randomness = SYSTEM, cells: int = CELLS) -> Ints:
-    """`cell_of` with `new` seats appended. Old seats stay; new ones fill the smallest cells, in random order.
+@dataclass(frozen=True, slots=True)
+class SeatTable:
+    """Every seat of a site, in the order of tags, and how many rows each has in each dataset."""
 
-    How many seats each cell gains depends on the sizes alone, which are public; which seat goes where is chance.
+    tags: Tags
+    cells: Cells
+    rows: Mapping[str, Cells]
+
+    @classmethod
+    def empty(cls) -> SeatTable:
+        """Nobody yet."""
+        return cls(np.empty(0, np.uint64), np.empty(0, np.uint8), {})
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The number of seats in each cell."""
+        return np.bincount(self.cells, minlength=CELLS).astype(np.int64)
+
+    def counts(self, dataset: str) -> tuple[int, ...]:
+        """The public number of rows that a dataset has in each cell."""
+        rows = self.rows.get(dataset)
+        if rows is None:
+            return (0,) * CELLS
+        return tuple(int(count) for count in np.bincount(self.cells, weights=rows, minlength=CELLS))
+
+    def rows_of(self, dataset: str) -> Cells:
+        """How many rows each seat has in a dataset."""
+        rows = self.rows.get(dataset)
+        return np.zeros(len(self), np.uint8) if rows is None else rows
+
+    def with_rows(self, dataset: str, rows: Cells | None) -> SeatTable:
+        """The table with other rows for a dataset; None: without it. All keep their seats."""
+        others = {name: column for name, column in self.rows.items() if name != dataset}
+        return SeatTable(self.tags, self.cells, others if rows is None else others | {dataset: rows})
+
+    def rows_for(self, tags: Tags, dataset: str) -> Cells:
+        """How many rows these persons have in a dataset here; 0 for those without a seat."""
+        found = np.searchsorted(self.tags, tags)
+        found[found == len(self)] = 0
+        known = np.zeros(len(tags), bool) if not len(self) else self.tags[found] == tags
+        rows = np.zeros(len(tags), np.uint8)
+        rows[known] = self.rows_of(dataset)[found[known]]
+        return rows
+
+    # -- the file -------------------------------------------------------------------------------------------------
+    def save(self, path: Path, salt: bytes) -> str:
+        """Write the table; gives its digest. What was written is on disk when this returns."""
+        names = sorted(self.rows)
+        head = json.dumps({"seats": len(self), "datasets": names}).encode()
+        parts = [MAGIC, salt, len(head).to_bytes(4, "big"), head, self.tags.astype("<u8", copy=False), self.cells]
+        digest = hashlib.sha256()
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for part in [*parts, *(self.rows[name] for name in names)]:
+                    data = memoryview(part).cast("B") if isinstance(part, bytes) else _bytes(part)
+                    digest.update(data)
+                    file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageFailed(f"The table of seats cannot be written: {error.strerror}.", "Make room.") from error
+        return digest.hexdigest()
+
+    @classmethod
+    def load(cls, path: Path, digest: str) -> SeatTable:
+        """The table of a file, if it is the one with this digest."""
+        try:
+            data = path.read_bytes()
+        except OSError:
+            raise seats_lost("it cannot be read") from None
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise seats_lost("it is not the one that the ledger names")
+        start = len(MAGIC) + SALT
+        length = int.from_bytes(data[start : start + 4], "big")
+        head = json.loads(data[start + 4 : start + 4 + length])
+        at, count = start + 4 + length, head["seats"]
+        tags = np.frombuffer(data, "<u8", count, at).astype(np.uint64, copy=False)
+        columns = np.frombuffer(data, np.uint8, count * (1 + len(head["datasets"])), at + 8 * count)
+        cells, *rows = columns.reshape(1 + len(head["datasets"]), count)
+        return cls(tags, cells, dict(zip(head["datasets"], rows, strict=True)))
+
+
+def seats_lost(why: str) -> InvalidData:
+    """The table of seats is not there, or not this one."""
+    return InvalidData(
+        f"The site's table of seats is lost: {why}.",
+        "Restore a backup that has it, or run crossward site recover: every cell is then at the largest spend.",
+    )
+
+
+def digest_of(path: Path) -> str | None:
+    """The digest of a file; None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _bytes(column: NDArray[np.generic]) -> memoryview:
+    return memoryview(np.ascontiguousarray(column)).cast("B") if len(column) else memoryview(b"")
+
+
+# -- dealing cells --------------------------------------------------------------------------------------------------
+def deal(sizes: Sizes, new: int, randomness: Randomness = SYSTEM) -> Cells:
+    """Cells for so many new seats: the smallest are filled up first, and chance says who gets which.
+
+    How many seats each cell gains depends on the sizes alone, which are public.
     """
-    if new < 0 or cells < 1:
-        raise InvalidSetting(
-            f"Cannot put {new} new seats into {cells} cells.", "Give 0 seats or more, and 1 cell or more."
-        )
-    sizes = np.bincount(cell_of, minlength=cells)
-    if sizes.size > cells:
-        raise InvalidSetting(
-            f"A seat is in cell {sizes.size - 1} of {cells}.", "Cells are permanent: keep their number."
-        )
-    gains = _levelled(sizes, int(sizes.sum()) + new) - sizes
-    gained = np.repeat(np.arange(cells), gains)
-    return np.concatenate([cell_of, gained[randomness.permutation(new)]]).astype(np.intp)
+    if new < 0:
+        raise InvalidSetting(f"Cannot deal {new} seats.", "Give 0 or more.")
+    gains = levelled(sizes, int(sizes.sum()) + new) - sizes
+    return np.repeat(np.arange(len(sizes), dtype=np.uint8), gains)[randomness.permutation(new)]
 
 
-def _levelled(sizes: Ints, total: int) -> Ints:
+def levelled(sizes: Sizes, total: int) -> Sizes:
     """The sizes after filling the smallest cells up, like water, to `total` seats. No cell shrinks."""
     levels = np.sort(sizes)
     filled = next(k for k in range(sizes.size, 0, -1) if levels[:k].sum() + total - levels.sum() >= k * levels[k - 1])
@@ -73,68 +174,105 @@ def _levelled(sizes: Ints, total: int) -> Ints:
     return after
 
 
+# -- seating the rows of a dataset ----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Seats:
-    """A dataset's seats: whose each is, its cell, and how many rows it holds. Kept here; only counts are public."""
+class Seated:
+    """A dataset's new version, seated. `cells` has the cell of each row, NOBODY where the row is not kept."""
 
-    seat_of: Mapping[str, int]
-    cell_of: Ints
-    rows_of: Ints
-    cells: int = CELLS
-
-    @classmethod
-    def empty(cls, cells: int = CELLS) -> Seats:
-        """Nobody yet."""
-        return cls({}, np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), cells)
-
-    @classmethod
-    def load(cls, connection: Connection, dataset: str) -> Seats:
-        """The seats of a dataset."""
-        stored = connection.execute(_SEATS, {"dataset": dataset}).all()
-        cells = np.array([row.cell for row in stored], dtype=np.intp)
-        rows = np.array([row.rows for row in stored], dtype=np.intp)
-        return cls({row.person: row.seat for row in stored}, cells, rows)
-
-    def next_version(self, records: Mapping[str, Sequence[int]], randomness: Randomness = SYSTEM) -> Seats:
-        """Known persons keep their seats, also while absent; new ones get seats at the end; more records, more rows."""
-        new = [person for person in records if person not in self.seat_of]
-        seat_of = {**self.seat_of, **{person: len(self.seat_of) + k for k, person in enumerate(new)}}
-        rows = np.concatenate([self.rows_of, np.ones(len(new), dtype=np.intp)])
-        for person, kept in records.items():
-            rows[seat_of[person]] = max(rows[seat_of[person]], len(kept))
-        return Seats(seat_of, assign_new(self.cell_of, len(new), randomness, self.cells), rows, self.cells)
-
-    def save(self, connection: Connection, dataset: str, before: Seats, humans: Mapping[str, str]) -> None:
-        """Write the seats that are new since `before`, and those that hold more rows."""
-        table, old = tables.seats, len(before.rows_of)
-        new = [
-            {"dataset": dataset, "person": person, "human": humans[person]}
-            | {"seat": seat, "cell": int(self.cell_of[seat]), "rows": int(self.rows_of[seat])}
-            for person, seat in self.seat_of.items()
-            if seat >= old
-        ]
-        if new:
-            connection.execute(insert(table), new)
-        for seat in np.flatnonzero(self.rows_of[:old] != before.rows_of):
-            grown = update(table).where(table.c.dataset == dataset, table.c.seat == int(seat))
-            connection.execute(grown.values(rows=int(self.rows_of[seat])))
-
-    def fill(self, records: Mapping[str, Sequence[int]]) -> tuple[Ints, Ints]:
-        """For each row, in the order of seats: the record that fills it, or EMPTY; and its cell.
-
-        Persons without a seat are left out: they came after the last registered version.
-        """
-        start = np.concatenate([[0], np.cumsum(self.rows_of)])
-        filled = np.full(int(start[-1]), EMPTY, dtype=np.intp)
-        for person, numbers in records.items():
-            seat = self.seat_of.get(person)
-            if seat is not None:
-                kept = numbers[: self.rows_of[seat]]
-                filled[start[seat] : start[seat] + len(kept)] = kept
-        return filled, np.repeat(self.cell_of, self.rows_of)
+    table: SeatTable
+    cells: Cells
+    persons: int
+    new: int
+    came: int
+    left: int
+    stayed: int
+    kept: int
 
 
-def load_sizes(connection: Connection, dataset: str) -> tuple[int, ...]:
-    """The public number of rows in each cell of a dataset."""
-    sizes = {row[0]: int(row[1]) for row in connection.execute(_SIZES, {"dataset": dataset})}
-    return tuple(sizes.get(cell, 0) for cell in range(CELLS))
+def seat(
+    table: SeatTable,
+    dataset: str,
+    persons: Tags,
+    keys: Keys,
+    most: int,
+    randomness: Randomness = SYSTEM,
+    *,
+    part: int = PART,
+) -> Seated:
+    """Seat the rows of a dataset: known persons where they sit, new ones by chance; at most so many rows of each.
+
+    `persons` has the tag of each row; of a person with too many rows those with the smallest keys are kept. Rows are
+    taken by ranges of tags, so that what is needed beside the arrays themselves stays small.
+    """
+    sizes, cell_of = table.sizes, np.full(len(persons), NOBODY, np.uint8)
+    tags, cells, rows = [], [], []
+    old_rows = table.rows_of(dataset)
+    count = {"persons": 0, "new": 0, "came": 0, "left": 0, "stayed": 0, "kept": 0}
+    for low, high in _ranges(max(1, -(-len(persons) // part))):
+        here = np.flatnonzero((persons >= low) & (persons <= high)) if low or high != _LAST else np.arange(len(persons))
+        here, who, start = _chosen(here, persons, keys, most)
+        first, last = np.searchsorted(table.tags, low), np.searchsorted(table.tags, high, "right")
+        known, old_cells, old = table.tags[first:last], table.cells[first:last], old_rows[first:last]
+        is_known = np.isin(who, known, assume_unique=True)
+        dealt = deal(sizes, int(np.count_nonzero(~is_known)), randomness)
+        sizes = sizes + np.bincount(dealt, minlength=CELLS)
+        kept = np.diff(np.append(start, len(here)))
+        merged = np.concatenate([known, who[~is_known]])
+        order = np.argsort(merged, kind="stable")
+        merged, cell = merged[order], np.concatenate([old_cells, dealt])[order]
+        now = np.zeros(len(merged), np.int64)
+        at = np.searchsorted(merged, who)
+        now[at] = kept
+        before = np.concatenate([old, np.zeros(len(dealt), np.uint8)])[order]
+        cell_of[here] = np.repeat(cell[at], kept)
+        tags.append(merged)
+        cells.append(cell.astype(np.uint8))
+        rows.append(np.maximum(before, now).astype(np.uint8))
+        count["persons"] += len(who)
+        count["new"] += len(dealt)
+        count["came"] += int(np.count_nonzero((before == 0) & (now > 0)))
+        count["left"] += int(np.count_nonzero((before > 0) & (now == 0)))
+        count["stayed"] += int(np.count_nonzero((before > 0) & (now > 0)))
+        count["kept"] += len(here)
+    seated = _extended(table, np.concatenate(tags), np.concatenate(cells), dataset, np.concatenate(rows))
+    return Seated(seated, cell_of, **count)
+
+
+_LAST = (1 << 64) - 1
+
+
+def _ranges(parts: int) -> list[tuple[np.uint64, np.uint64]]:
+    """All tags, cut into so many ranges: tags are spread evenly, whoever is there."""
+    step = (1 << 64) // parts
+    starts = [k * step for k in range(parts)]
+    return [(np.uint64(low), np.uint64(high)) for low, high in zip(starts, [*(s - 1 for s in starts[1:]), _LAST], strict=True)]
+
+
+def _chosen(
+    here: NDArray[np.intp], persons: Tags, keys: Keys, most: int
+) -> tuple[NDArray[np.intp], Tags, NDArray[np.intp]]:
+    """The rows that are kept, person by person; the persons, in the order of tags; and where each one's rows start."""
+    own = persons[here]
+    order = np.argsort(own, kind="stable")
+    own = own[order]
+    start = np.flatnonzero(np.append(True, own[1:] != own[:-1])) if len(own) else np.empty(0, np.intp)
+    counts = np.diff(np.append(start, len(own)))
+    if len(counts) and counts.max() > most:
+        rank = np.arange(len(own)) - np.repeat(start, counts)
+        order = order[np.lexsort((keys(here[order], own, rank), own))]
+        order, own = order[rank < most], own[rank < most]
+        start = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+    return here[order], own[start], start
+
+
+def _extended(table: SeatTable, tags: Tags, cells: Cells, dataset: str, rows: Cells) -> SeatTable:
+    """The table with the new seats in their places; in other datasets they have no rows."""
+    if len(tags) == len(table):
+        return table.with_rows(dataset, rows)
+    at = np.searchsorted(tags, table.tags)
+    columns = {}
+    for name, column in table.rows.items():
+        wider = np.zeros(len(tags), np.uint8)
+        wider[at] = column
+        columns[name] = wider
+    return SeatTable(tags, cells, columns | {dataset: rows})

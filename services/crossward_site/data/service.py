@@ -1,52 +1,62 @@
-"""Connecting data, registering new versions, and handing out rows by cell.
+"""The vault: datasets as sealed copies, one seat for each person of the site, and rows handed out by cell.
 
-Records are read from their place each time, into memory, and never copied: the database knows persons as keyed hashes
-and nothing of what their records say.
+Opening or refreshing a dataset reads its place once, seals what was read, seats the persons, and only then, in one
+transaction, writes the version and the ledger's line. Until that line nothing has happened: files that no row of the
+database names are removed. Tasks read sealed copies alone.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from crossward.errors import (
     AlreadyOpen,
+    Conflict,
     CrosswardError,
     InvalidData,
     InvalidSetting,
+    StorageFailed,
     UnknownDataset,
 )
+from crossward.learning.stored import StoredRows, rows_store
 from crossward.privacy.budget import Budget
-from crossward.privacy.noise import Array
 from crossward.protocol.canonical import canonical
 from crossward.protocol.constants import CELLS, FilterKind, Role
-from crossward.protocol.ledger.lines import LineKind, OpenBody
+from crossward.protocol.ledger.lines import OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study, work
 from crossward_service.db.engine import read, write
-from crossward_site.data.checks import check_budget, check_known, check_labels, check_not_closed, check_others
+from crossward_site.data import seating, usage
+from crossward_site.data.checks import check_budget, check_records_per_person
+from crossward_site.data.intake import Intake, Progress, take_in, unheard
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.persons import Persons, persons_of
 from crossward_site.data.places import AnyPlace, Place
-from crossward_site.data.report import ReportView, TableReport, encode, table_report
-from crossward_site.data.seats import EMPTY, Seats, load_sizes
-from crossward_site.data.tables import datasets, seats, versions
+from crossward_site.data.reading import Reader
+from crossward_site.data.report import Fit, ReportView, TableReport
+from crossward_site.data.sealed import SealedCopy, write_cells
+from crossward_site.data.seats import Seated, seat
+from crossward_site.data.tables import datasets, opt_outs, seat_tables, versions
+from crossward_site.data.tags import Tagger, Tags
 from crossward_site.site import Site
 
 _PLACE: TypeAdapter[AnyPlace] = TypeAdapter(Place)
 
-MOST_RECORDS = 100
-
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset as its current version has it."""
+    """A dataset as one of its versions has it: the current one, unless another is asked for.
+
+    `counts` are public: the number of rows in each cell.
+    """
 
     name: str
     version: int
@@ -54,27 +64,29 @@ class Dataset:
     place: AnyPlace
     mapping: DataMap
     report: TableReport
+    counts: tuple[int, ...]
+    sealed: str | None
 
     def misfit(self, study: Study) -> str:
         """Why a study cannot read this dataset, from columns and units alone; empty if it can."""
         try:
-            self.mapping.check(study)
+            wanted = Reader(study, self.mapping, self.report.decimal).columns
         except CrosswardError as error:
             return str(error)
-        missing = [name for name in self.mapping.columns_for(study) if name not in self.report.columns]
+        missing = [name for name in wanted if name not in self.report.columns]
         return f"It has no column {', '.join(map(repr, missing))}." if missing else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Encoded rows of a study's levels, in the order of seats; `present` is False where the fixed record fills one.
+    """Encoded rows of a study's levels; each level's lie side by side. `present` is False where the fixed record is.
 
     The fixed record has every encoded column 0 and the negative label. It is the same everywhere, so it says nothing.
     """
 
-    X: Array
-    y: Array
-    level: NDArray[np.str_]
+    X: StoredRows
+    y: NDArray[np.int8]
+    spans: Mapping[str, slice]
     present: NDArray[np.bool_]
 
 
@@ -85,105 +97,208 @@ class Vault:
         self._site = site
 
     # -- connecting -----------------------------------------------------------------------------------------------
-    def connect(
+    def open(
         self,
         name: str,
         place: AnyPlace,
         mapping: DataMap,
-        budget: Budget,
+        budget: Budget | None = None,
         *,
         rule: FilterKind = FilterKind.BASIC,
         records_per_person: int = 1,
         study: Study | None = None,
+        progress: Progress = unheard,
     ) -> Dataset:
-        """Open a dataset with its lifetime budget, and cut it into cells. With a study, check that it fits it too."""
-        if not 1 <= records_per_person <= MOST_RECORDS:
-            raise InvalidSetting(
-                f"{records_per_person} records per person are not possible.", f"Keep 1 to {MOST_RECORDS}."
-            )
-        check_budget(budget, rule)
-        body = OpenBody(name, CELLS, rule, budget.nano_epsilon, budget.atto_delta)
-        persons, report = self._survey(name, place, mapping, records_per_person, study)
-        nobody = Seats.empty()
-        everyone = nobody.next_version(persons.records_of, self._site.machine.noise)
-        with write(self._site.engine) as connection:
-            if connection.execute(select(datasets.c.name).where(datasets.c.name == name)).first() is not None:
-                raise AlreadyOpen(f"There is a dataset {name}.", "Register a new version, or choose another name.")
-            if self._site.ledger.find(connection, LineKind.OPEN, name) is not None:
-                raise AlreadyOpen(
-                    f"{name} was opened before, and this database has forgotten who sat in which cell.",
-                    "Restore a later backup, or choose another name.",
-                )
-            self._site.check_running(connection)
-            check_others(connection, name, persons)
-            self._site.append(connection, body)
-            opened = {"version": 1, "records_per_person": records_per_person, "opened": self._site.clock()}
-            connection.execute(insert(datasets).values(name=name, **opened))
-            self._write_version(connection, name, 1, place, mapping, report)
-            everyone.save(connection, name, nobody, persons.humans)
-            return load_dataset(connection, name)
+        """Make the sealed copy of a new dataset. The first one comes with the budget that each person here has."""
+        check_records_per_person(records_per_person)
+        with read(self._site.engine) as connection:
+            self._check_new(connection, name)
+            self._budget(connection, budget, rule)
+        with self._taking(name, place, mapping, records_per_person, study, progress) as taken:
+            with write(self._site.engine) as connection:
+                self._check_new(connection, name)
+                if (body := self._budget(connection, budget, rule)) is not None:
+                    self._site.append(connection, body)
+                opened = {"version": 1, "records_per_person": records_per_person, "opened": self._site.clock()}
+                connection.execute(insert(datasets).values(name=name, **opened))
+                self._register(connection, name, 1, place, mapping, taken)
+                return load_dataset(connection, name)
 
-    def add_version(
-        self, name: str, place: AnyPlace | None = None, mapping: DataMap | None = None, study: Study | None = None
+    def refresh(
+        self,
+        name: str,
+        place: AnyPlace | None = None,
+        mapping: DataMap | None = None,
+        study: Study | None = None,
+        progress: Progress = unheard,
     ) -> Dataset:
-        """Register the data as they are now, or at a new place: persons keep their seats, cells their spend."""
+        """Seal the data as they are now, or at a new place: persons keep their seats, cells their spend."""
         now = self.dataset(name)
         place, mapping = now.place if place is None else place, now.mapping if mapping is None else mapping
         if mapping.person != now.mapping.person:
             raise InvalidSetting(
-                f"{name} knows persons by the column {now.mapping.person!r}; by {mapping.person!r} each would look new "
-                "and get a fresh budget.",
+                f"{name} knows persons by the column {now.mapping.person!r}; by {mapping.person!r} each would look new.",
                 f"Keep person: {now.mapping.person}, and name the column so in the file or the query.",
             )
-        persons, report = self._survey(name, place, mapping, now.records_per_person, study)
-        with write(self._site.engine) as connection:
-            self._site.check_running(connection)
-            check_not_closed(connection, name)
-            version = load_dataset(connection, name).version + 1
-            before = Seats.load(connection, name)
-            check_known(before, persons, name, place.where)
-            check_others(connection, name, persons)
-            before.next_version(persons.records_of, self._site.machine.noise).save(
-                connection, name, before, persons.humans
+        with self._taking(name, place, mapping, now.records_per_person, study, progress) as taken:
+            _check_same_people(name, taken.seated)
+            with write(self._site.engine) as connection:
+                version = load_dataset(connection, name).version + 1
+                connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
+                self._register(connection, name, version, place, mapping, taken)
+                return load_dataset(connection, name)
+
+    def _check_new(self, connection: Connection, name: str) -> None:
+        self._site.check_running(connection)
+        if connection.execute(select(datasets.c.name).where(datasets.c.name == name)).first() is not None:
+            raise AlreadyOpen(f"There is a dataset {name}.", f"Bring a new version: crossward site data refresh {name}.")
+
+    def _budget(self, connection: Connection, budget: Budget | None, rule: FilterKind) -> OpenBody | None:
+        """The line that gives the site its budget; None where it has this one already."""
+        balance = self._site.ledger.balance(connection)
+        if budget is None:
+            if balance is None:
+                raise InvalidSetting(
+                    "The site has no budget yet.", "Say what each person may lose for life: --epsilon, such as 1."
+                )
+            return None
+        check_budget(budget, rule)
+        version = 1 if balance is None else balance.opened.version + 1
+        body = OpenBody(version, CELLS, rule, budget.nano_epsilon, budget.atto_delta)
+        if balance is None:
+            return body
+        if balance.opened == replace(body, version=balance.opened.version):
+            return None
+        if balance.spend.releases:
+            raise AlreadyOpen(
+                f"Each person here has epsilon {balance.opened.budget.epsilon:g} for life, and some of it is spent.",
+                "Leave --epsilon out: a new dataset shares the budget that its people have.",
             )
-            connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
-            self._write_version(connection, name, version, place, mapping, report)
-            return load_dataset(connection, name)
+        return body
 
-    def _survey(
-        self, name: str, place: AnyPlace, mapping: DataMap, most: int, study: Study | None
-    ) -> tuple[Persons, TableReport]:
-        """Read the data once and check what can be checked: columns, ids, persons, labels; with a study, all of it."""
-        there = place.names()
-        mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
-        wanted = list(dict.fromkeys([*mapping.identity, *mapped, *(mapping.columns_for(study) if study else [])]))
-        raw = place.read(wanted)
-        persons = persons_of(raw, mapping, name, self._site.secret, most)
-        check_labels(raw, mapping)
-        if study is not None:
-            mapping.check(study)
-        fit = None if study is None else encode(study, mapping, raw).fit
-        return persons, table_report(raw, persons, there, fit)
-
-    def _write_version(
+    @contextmanager
+    def _taking(
         self,
-        connection: Connection,
         name: str,
-        version: int,
         place: AnyPlace,
         mapping: DataMap,
-        report: TableReport,
+        most: int,
+        study: Study | None,
+        progress: Progress,
+    ) -> Iterator[Taken]:
+        """Read, seal and seat; files that are not registered by the end go again."""
+        site, file = self._site, _new_name(self._site)
+        with read(site.engine) as connection:
+            site.check_running(connection)
+            table, version = seating.current(site, connection)
+            opted_out = _opted_out(connection)
+        try:
+            progress(0.0, "reading")
+            with site.connectors.open(place, None) as source:
+                records = file_of(site, file, "records")
+                intake = take_in(source, mapping, study, records, site.secret, opted_out, progress)
+            progress(0.8, "seating")
+            keys = _Keys(Tagger(site.secret), intake.records)
+            seated = seat(table, name, intake.persons, keys, most, site.machine.noise)
+            _check_once(intake)
+            write_cells(file_of(site, file, "cells"), site.secret, seated.cells, intake.lengths)
+            digest = seated.table.save(file_of(site, file, "seats"), site.machine.secret(32))
+            progress(0.95, "writing down")
+            yield Taken(file, intake, seated, version, digest)
+        except BaseException:
+            for kind in KINDS:
+                file_of(site, file, kind).unlink(missing_ok=True)
+            raise
+        tidy(site)
+
+    def _register(
+        self, connection: Connection, name: str, version: int, place: AnyPlace, mapping: DataMap, taken: Taken
     ) -> None:
+        """Write a version down, with the ledger's line about its seats."""
+        counts = taken.seated.table.counts(name)
+        seats = seating.put(self._site, connection, taken.file, taken.digest, after=taken.seats_before)
         connection.execute(
             insert(versions).values(
                 dataset=name,
                 version=version,
-                place=canonical(place.model_dump(mode="json")).decode(),
-                mapping=canonical(mapping.model_dump(mode="json")).decode(),
-                report=canonical(report.model_dump(mode="json")).decode(),
+                place=_text(place.model_dump(mode="json")),
+                mapping=_text(mapping.model_dump(mode="json")),
+                report=_text(_report(taken).model_dump(mode="json")),
+                counts=_text(list(counts)),
+                seats=seats,
+                sealed=taken.file,
                 registered=self._site.clock(),
             )
         )
+
+    # -- undoing and erasing --------------------------------------------------------------------------------------
+    def undo(self, name: str) -> Dataset | None:
+        """Take the last version back, as if it had never been; refused once anything was charged for it.
+
+        Gives the version before; None where there was none, and the dataset is gone. Seats stay, without rows.
+        """
+        site = self._site
+        with read(site.engine) as connection:
+            dataset = load_dataset(connection, name)
+            self._check_uncharged(connection, dataset)
+            table, before = seating.current(site, connection)
+            made = connection.execute(_SEATS_OF, {"name": name, "version": dataset.version}).scalar_one()
+            earlier = None if dataset.version == 1 else seating.table_at(site, connection, made - 1)
+        rows = None if earlier is None else earlier.rows_for(table.tags, name)
+        file = _new_name(site)
+        digest = table.with_rows(name, rows).save(file_of(site, file, "seats"), site.machine.secret(32))
+        with write(site.engine) as connection:
+            self._check_uncharged(connection, dataset)
+            seating.put(site, connection, file, digest, after=before)
+            of = (versions.c.dataset == name) & (versions.c.version == dataset.version)
+            connection.execute(delete(versions).where(of))
+            if dataset.version == 1:
+                connection.execute(delete(datasets).where(datasets.c.name == name))
+            else:
+                values = {"version": dataset.version - 1}
+                connection.execute(update(datasets).where(datasets.c.name == name).values(values))
+            left = None if dataset.version == 1 else load_dataset(connection, name)
+        tidy(site)
+        return left
+
+    def _check_uncharged(self, connection: Connection, dataset: Dataset) -> None:
+        self._site.check_running(connection)
+        now = load_dataset(connection, dataset.name)
+        if now.version != dataset.version or usage.is_charged(self._site, connection, dataset.name, dataset.version):
+            raise Conflict(
+                f"Version {now.version} of {dataset.name} was charged: people have paid for what was learned from it.",
+                "It cannot be undone. Bring a new version, or erase persons from it.",
+            )
+
+    def erase(self, persons: Sequence[str], progress: Progress = unheard) -> int:
+        """Remove persons from every sealed copy, and keep them out of all to come; gives the number of rows.
+
+        Their seats stay, and what was spent stays spent.
+        """
+        site, tagger = self._site, Tagger(self._site.secret)
+        tags = np.array(sorted({tagger.person(person) for person in persons}), np.uint64)
+        with write(site.engine) as connection:
+            known = set(connection.execute(select(opt_outs.c.tag)).scalars())
+            new = [f"{tag:016x}" for tag in tags.tolist() if f"{tag:016x}" not in known]
+            if new:
+                connection.execute(insert(opt_outs), [{"tag": tag, "since": site.clock()} for tag in new])
+            copies = connection.execute(_SEALED).all()
+        gone = 0
+        for number, row in enumerate(copies):
+            progress(number / len(copies), f"{row.dataset}, version {row.version}")
+            gone += self._erase_from(row.dataset, row.version, row.sealed, tags)
+        tidy(site)
+        return gone
+
+    def _erase_from(self, name: str, version: int, sealed: str, tags: Tags) -> int:
+        site, file = self._site, _new_name(self._site)
+        with read(site.engine) as connection:
+            copy = open_copy(site, load_version(connection, name, version))
+        gone = copy.without(tags, file_of(site, file, "records"), file_of(site, file, "cells"))
+        of = (versions.c.dataset == name) & (versions.c.version == version) & (versions.c.sealed == sealed)
+        with write(site.engine) as connection:
+            connection.execute(update(versions).where(of).values(sealed=file))
+        return gone
 
     # -- looking --------------------------------------------------------------------------------------------------
     def dataset(self, name: str) -> Dataset:
@@ -196,10 +311,10 @@ class Vault:
         with read(self._site.engine) as connection:
             return load_datasets(connection)
 
-    def balance(self, name: str) -> Balance:
-        """A dataset's budget and what its cells have spent."""
+    def balance(self) -> Balance:
+        """The budget of each person here, and what the cells have spent of it."""
         with read(self._site.engine) as connection:
-            return load_balance(self._site, connection, name)
+            return load_balance(self._site, connection)
 
     def for_study(self, study: Study) -> list[Dataset]:
         """The datasets that a study can read, by their columns and units."""
@@ -207,67 +322,217 @@ class Vault:
             return fitting(connection, study)
 
     def report(self, name: str, study: Study | None = None) -> ReportView:
-        """The report of the current version, as registered; with a study, how the data fit it now.
-
-        How many persons are in another dataset too is counted now: a later one changes it.
-        """
-        others = select(seats.c.human).where(seats.c.dataset != name)
-        query = select(func.count()).select_from(seats).where(seats.c.dataset == name, seats.c.human.in_(others))
-        with read(self._site.engine) as connection:
-            dataset = load_dataset(connection, name)
-            twice = connection.execute(query).scalar_one()
-        fit = dataset.report.fit
+        """The report of the current version, as sealed; with a study, how the records fit it."""
+        dataset = self.dataset(name)
+        stored = {field: getattr(dataset.report, field) for field in TableReport.model_fields}
         if study is not None:
-            raw = dataset.place.read(dataset.mapping.columns_for(study))
-            fit = encode(study, dataset.mapping, raw).fit
-        return ReportView.of(name, dataset.version, dataset.report, fit, twice)
+            stored["fit"] = self._fit(dataset, study).view()
+        return ReportView(dataset=name, version=dataset.version, **stored)
 
-    def in_several(self) -> dict[int, int]:
-        """How many persons are in two datasets (and in more, where an earlier version let them in). It stays here."""
-        count = func.count().label("datasets")
-        each = select(count).select_from(seats).group_by(seats.c.human).having(func.count() > 1).subquery()
-        query = (
-            select(each.c.datasets, func.count().label("persons")).group_by(each.c.datasets).order_by(each.c.datasets)
-        )
-        with read(self._site.engine) as connection:
-            return {row.datasets: row.persons for row in connection.execute(query)}
+    def _fit(self, dataset: Dataset, study: Study) -> Fit:
+        reader = Reader(study, dataset.mapping, dataset.report.decimal)
+        fit = Fit.empty(study)
+        for batch in open_copy(self._site, dataset).batches(reader.columns):
+            fit.add(reader.read(batch.columns))
+        return fit
 
     # -- rows -----------------------------------------------------------------------------------------------------
-    def rows(self, study: Study, role: Role, name: str, levels: Sequence[str]) -> Rows:
-        """The rows of these levels, read now."""
-        dataset = self.dataset(name)
-        raw = dataset.place.read(dataset.mapping.columns_for(study))
-        encoded = encode(study, dataset.mapping, raw)
-        persons = persons_of(raw, dataset.mapping, name, self._site.secret, dataset.records_per_person)
+    def rows(self, study: Study, role: Role, name: str, levels: Sequence[str], version: int | None = None) -> Rows:
+        """The rows of these levels, from the sealed copy of a version. How many there are is public."""
         with read(self._site.engine) as connection:
-            record_at, cell_at = Seats.load(connection, name).fill(persons.records_of)
-        if np.count_nonzero(record_at == EMPTY) * 2 > len(record_at):
-            raise InvalidData(
-                f"{raw.where} has lost more than half of the persons of {name}.",
-                "Point the dataset at the right data, or register a new version.",
-            )
-        cells = {level: _cells(study, role)[level] for level in levels}
-        return _seated(encoded.X, encoded.y, record_at, cell_at, cells)
+            dataset = load_version(connection, name, version)
+        cells = _cells(study, role)
+        sizes = [sum(dataset.counts[cell] for cell in cells[level]) for level in levels]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+        level_of = np.full(256, -1, np.int16)
+        for number, level in enumerate(levels):
+            level_of[list(cells[level])] = number
+        reader = Reader(study, dataset.mapping, dataset.report.decimal)
+        columns, memory = len(study.schema.columns), self._site.memory
+        stores = [rows_store(self._site.home, columns, memory // len(levels)) for _ in levels]
+        y, present = np.full(int(starts[-1]), -1, np.int8), np.zeros(int(starts[-1]), bool)
+        for batch in open_copy(self._site, dataset).batches(reader.columns):
+            wanted = level_of[batch.cells]
+            chosen = np.flatnonzero(wanted >= 0)
+            if not chosen.size:
+                continue
+            reading = reader.read(batch.columns if chosen.size == len(wanted) else batch.columns.take(chosen))
+            there = wanted[chosen]
+            for number, store in enumerate(stores):
+                here = np.flatnonzero((there == number) & (reading.y != 0))
+                at = int(starts[number]) + len(store)
+                y[at : at + len(here)], present[at : at + len(here)] = reading.y[here], True
+                store.append(reading.X if len(here) == len(reading.X) else reading.X[here])
+        for store, size in zip(stores, sizes, strict=True):
+            _fill_up(store, size)
+        spans = {level: slice(int(starts[k]), int(starts[k + 1])) for k, level in enumerate(levels)}
+        return Rows(_joined(stores), y, spans, present)
+
+
+def _fill_up(store: StoredRows, rows: int) -> None:
+    """The fixed record in every row that no record fills."""
+    while (left := rows - len(store)) > 0:
+        store.append(np.zeros((min(left, store.block_rows), store.shape[1])))
+
+
+def _joined(stores: Sequence[StoredRows]) -> StoredRows:
+    """The rows of all, one after the other."""
+    first, *others = stores
+    for store in others:
+        for block in store.blocks():
+            first.append(block)
+        store.close()
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A version that is read, sealed and seated, and not yet written down."""
+
+    file: str
+    intake: Intake
+    seated: Seated
+    seats_before: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """By which of a person's records some are kept: by their ids or, without, by which of the records each is."""
+
+    tagger: Tagger
+    records: Tags | None
+
+    def __call__(self, rows: NDArray[np.intp], persons: Tags, rank: NDArray[np.intp]) -> Tags:
+        return self.tagger.ordinals(persons, rank) if self.records is None else self.records[rows]
+
+
+def _check_once(intake: Intake) -> None:
+    """A record that is there twice counts twice: refuse it."""
+    if intake.records is None:
+        return
+    order = np.lexsort((intake.records, intake.persons))
+    persons, records = intake.persons[order], intake.records[order]
+    twice = (persons[1:] == persons[:-1]) & (records[1:] == records[:-1])
+    if count := int(np.count_nonzero(twice)):
+        raise InvalidData(
+            f"{intake.where}: {count} records have the id of another record of the same person.",
+            "Remove the copies, or leave `record` out of the mapping. crossward site data check names the lines.",
+        )
+
+
+def _check_same_people(name: str, seated: Seated) -> None:
+    """Persons whose ids are spelled otherwise would all look new."""
+    known = seated.left + seated.stayed
+    if seated.left * 2 > known:
+        raise InvalidData(
+            f"{seated.left} of the {known} persons that {name} knows are missing: spelled otherwise they would look new.",
+            "Spell the ids as before (007 as a text is not the number 7), or point the dataset at the right data.",
+        )
+
+
+def _report(taken: Taken) -> TableReport:
+    intake, seated = taken.intake, taken.seated
+    return TableReport(
+        rows=intake.rows,
+        persons=seated.persons,
+        records_dropped=intake.rows - seated.kept,
+        columns=intake.names,
+        decimal=intake.form.decimal,
+        missing=intake.missing,
+        new=seated.new,
+        known=seated.persons - seated.new,
+        came=seated.came,
+        left=seated.left,
+        stayed=seated.stayed,
+        opted_out=intake.opted_out,
+        fit=None if intake.fit is None else intake.fit.view(),
+    )
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+KINDS = ("records", "cells", "seats")
+PREFIX = "vault-"
+
+
+def file_of(site: Site, name: str, kind: str) -> Path:
+    """A file of the vault."""
+    return site.home / f"{PREFIX}{name}.{kind}"
+
+
+def open_copy(site: Site, dataset: Dataset) -> SealedCopy:
+    """The sealed copy of a version."""
+    if dataset.sealed is None:
+        raise StorageFailed(
+            f"The sealed copy of version {dataset.version} of {dataset.name} is gone.", "Restore a backup that has it."
+        )
+    records, cells = (file_of(site, dataset.sealed, kind) for kind in ("records", "cells"))
+    return SealedCopy(records, cells, site.secret, dataset.report.columns)
+
+
+def _new_name(site: Site) -> str:
+    return site.machine.secret(16).hex()
+
+
+def tidy(site: Site) -> None:
+    """Remove what no version, task or seat needs any more, and what a process that ended has left.
+
+    Only one thread works on the vault, so whatever has no name in the database is nobody's.
+    """
+    with write(site.engine) as connection:
+        for row in connection.execute(_SEALED).all():
+            if not usage.is_needed(site, connection, row.dataset, row.version):
+                of = (versions.c.dataset == row.dataset) & (versions.c.version == row.version)
+                connection.execute(update(versions).where(of).values(sealed=None))
+        seating.prune(site, connection)
+    with read(site.engine) as connection:
+        kept = kept_files(connection)
+    for path in site.home.glob(f"{PREFIX}*"):
+        if path.name not in kept:
+            path.unlink(missing_ok=True)
+
+
+def kept_files(connection: Connection) -> set[str]:
+    """The names of the vault's files that the database knows."""
+    sealed = {f"{PREFIX}{row.sealed}.{kind}" for row in connection.execute(_SEALED) for kind in ("records", "cells")}
+    return sealed | {f"{PREFIX}{name}.seats" for name in connection.execute(select(seat_tables.c.file)).scalars()}
 
 
 # -- inside the caller's transaction --------------------------------------------------------------------------------
-_DATASET = (
-    select(datasets, versions.c.place, versions.c.mapping, versions.c.report)
-    .join(versions, (versions.c.dataset == datasets.c.name) & (versions.c.version == datasets.c.version))
-    .where(datasets.c.name == bindparam("name"))
+_VERSION = (
+    select(versions, datasets.c.records_per_person)
+    .join(datasets, versions.c.dataset == datasets.c.name)
+    .where(versions.c.dataset == bindparam("name"), versions.c.version == bindparam("version"))
 )
-_RECORDS_PER_PERSON = select(datasets.c.records_per_person).where(datasets.c.name == bindparam("name"))
+_CURRENT = select(datasets.c.version).where(datasets.c.name == bindparam("name"))
+_SEATS_OF = select(versions.c.seats).where(
+    versions.c.dataset == bindparam("name"), versions.c.version == bindparam("version")
+)
+_COUNTS = (
+    select(versions.c.version, versions.c.counts, datasets.c.records_per_person)
+    .join(datasets, versions.c.dataset == datasets.c.name)
+    .where(versions.c.dataset == bindparam("name"), versions.c.version == bindparam("version"))
+)
+_SEALED = select(versions.c.dataset, versions.c.version, versions.c.sealed).where(versions.c.sealed.is_not(None))
 
 
 def _unknown(name: str) -> UnknownDataset:
-    return UnknownDataset(f"There is no dataset {name}.", "Connect it first.")
+    return UnknownDataset(f"There is no dataset {name}.", "Open it first.")
 
 
 def load_dataset(connection: Connection, name: str) -> Dataset:
     """A dataset by its name, in its current version."""
-    row = connection.execute(_DATASET, {"name": name}).one_or_none()
-    if row is None:
+    return load_version(connection, name, None)
+
+
+def load_version(connection: Connection, name: str, version: int | None) -> Dataset:
+    """A version of a dataset; None: the current one."""
+    current = connection.execute(_CURRENT, {"name": name}).scalar_one_or_none()
+    if current is None:
         raise _unknown(name)
+    row = connection.execute(_VERSION, {"name": name, "version": version or current}).one_or_none()
+    if row is None:
+        raise UnknownDataset(f"There is no version {version} of {name}.", "Restore a backup that has it.")
     return Dataset(
         name,
         row.version,
@@ -275,21 +540,29 @@ def load_dataset(connection: Connection, name: str) -> Dataset:
         _PLACE.validate_python(json.loads(row.place)),
         DataMap.from_data(json.loads(row.mapping)),
         TableReport.model_validate(json.loads(row.report)),
+        tuple(json.loads(row.counts)),
+        row.sealed,
     )
 
 
-def load_records_per_person(connection: Connection, name: str) -> int:
-    """How many records of a person a dataset keeps at most."""
-    most = connection.execute(_RECORDS_PER_PERSON, {"name": name}).scalar_one_or_none()
-    if most is None:
+@dataclass(frozen=True, slots=True)
+class PublicCounts:
+    """What is public of a version: its rows at each level of a study, and how many a person may have."""
+
+    version: int
+    counts: Mapping[str, int]
+    records_per_person: int
+
+
+def load_counts(connection: Connection, study: Study, role: Role, name: str, version: int | None = None) -> PublicCounts:
+    """The public numbers of a version for a study: no record is read."""
+    current = connection.execute(_CURRENT, {"name": name}).scalar_one_or_none()
+    row = connection.execute(_COUNTS, {"name": name, "version": version or current}).one_or_none()
+    if row is None:
         raise _unknown(name)
-    return int(most)
-
-
-def load_counts(connection: Connection, study: Study, role: Role, name: str) -> dict[str, int]:
-    """The public number of rows of each level, from the seats alone: no record is read."""
-    sizes = load_sizes(connection, name)
-    return {level: sum(sizes[cell] for cell in cells) for level, cells in _cells(study, role).items()}
+    sizes = json.loads(row.counts)
+    counts = {level: sum(sizes[cell] for cell in cells) for level, cells in _cells(study, role).items()}
+    return PublicCounts(row.version, counts, row.records_per_person)
 
 
 def load_datasets(connection: Connection) -> list[Dataset]:
@@ -298,11 +571,11 @@ def load_datasets(connection: Connection) -> list[Dataset]:
     return [load_dataset(connection, name) for name in names]
 
 
-def load_balance(site: Site, connection: Connection, name: str) -> Balance:
-    """A dataset's budget and what its cells have spent."""
-    balance = site.ledger.balance(connection, name)
+def load_balance(site: Site, connection: Connection) -> Balance:
+    """The budget of each person here, and what the cells have spent of it."""
+    balance = site.ledger.balance(connection)
     if balance is None:
-        raise UnknownDataset(f"Dataset {name} was never opened.", "Connect it first.")
+        raise UnknownDataset("No dataset was ever opened here.", "Open one first.")
     return balance
 
 
@@ -311,20 +584,13 @@ def fitting(connection: Connection, study: Study) -> list[Dataset]:
     return [dataset for dataset in load_datasets(connection) if not dataset.misfit(study)]
 
 
-# -- rows -----------------------------------------------------------------------------------------------------------
+def _opted_out(connection: Connection) -> Tags:
+    return np.array([int(tag, 16) for tag in connection.execute(select(opt_outs.c.tag)).scalars()], np.uint64)
+
+
 def _cells(study: Study, role: Role) -> dict[str, tuple[int, ...]]:
     return work.levels(study, role)
 
 
-def _seated(
-    X: Array, y: Array, record_at: NDArray[np.intp], cell_at: NDArray[np.intp], cells: Mapping[str, Sequence[int]]
-) -> Rows:
-    """The rows of the given levels, in the order of their seats."""
-    level_of = np.full(CELLS, "", dtype=f"U{max(map(len, cells), default=1)}")  # numpy cuts longer texts
-    for level, numbers in cells.items():
-        level_of[list(numbers)] = level
-    chosen = np.flatnonzero(level_of[cell_at] != "")
-    records, present = record_at[chosen], record_at[chosen] != EMPTY
-    taken, labels = np.zeros((len(chosen), X.shape[1])), np.full(len(chosen), -1.0)
-    taken[present], labels[present] = X[records[present]], y[records[present]]
-    return Rows(taken, labels, level_of[cell_at[chosen]], present)
+def _text(value: object) -> str:
+    return canonical(value).decode()

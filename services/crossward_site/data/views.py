@@ -1,4 +1,4 @@
-"""What a site answers about its datasets. All of it stays with the steward."""
+"""What a site answers about its data. All of it stays with the steward."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any, Literal, Self
 from crossward.privacy.budget import Cost
 from crossward.protocol.constants import FilterKind
 from crossward.protocol.ledger.rules import Balance
+from crossward.protocol.times import Time, moment
 from crossward_service.http.views import View
-from crossward_site.data.report import ReportView
+from crossward_site.data.jobs import Job
 from crossward_site.data.service import Dataset
+from crossward_site.data.tables import JobKind, JobState
 
 
 class PlaceView(View):
-    """Where data lie, without what opens them."""
+    """Where data came from, without what opens them."""
 
     kind: Literal["csv", "parquet", "sql"]
     where: str
@@ -26,8 +28,43 @@ class CellView(View):
     releases: int
 
 
+class BudgetView(View):
+    """What each person of the site may lose for life: spent is what the dearest cell has spent, left what it still has.
+
+    It is `final` once anything was charged; until then another may be chosen.
+    """
+
+    filter: FilterKind
+    epsilon: float
+    delta: float
+    epsilon_spent: float
+    delta_spent: float
+    epsilon_left: float
+    final: bool
+    cells: list[CellView]
+
+    @classmethod
+    def of(cls, balance: Balance) -> Self:
+        """What the ledger says."""
+        opened = balance.opened
+        budget, spent = Cost(opened.nano_epsilon, opened.atto_delta), balance.spend
+        return cls(
+            filter=opened.filter,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            epsilon_spent=Cost(spent.nano_epsilon).epsilon,
+            delta_spent=Cost(0, spent.atto_delta).delta,
+            epsilon_left=balance.left(range(opened.cells)),
+            final=bool(spent.releases),
+            cells=[
+                CellView(epsilon_spent=Cost(cell.nano_epsilon).epsilon, releases=cell.releases)
+                for cell in balance.spends
+            ],
+        )
+
+
 class DatasetView(View):
-    """A dataset with its budget: spent is what the dearest cell has spent, left what it could still pay at once."""
+    """A dataset as its current version has it."""
 
     name: str
     version: int
@@ -35,20 +72,10 @@ class DatasetView(View):
     rows: int
     persons: int
     records_per_person: int
-    filter: FilterKind
-    epsilon: float
-    delta: float
-    epsilon_spent: float
-    delta_spent: float
-    epsilon_left: float
-    cells: list[CellView]
 
     @classmethod
-    def of(cls, dataset: Dataset, balance: Balance, **more: Any) -> Self:
-        """A dataset with what its ledger says."""
-        opened = balance.opened
-        budget = Cost(opened.nano_epsilon, opened.atto_delta)
-        spent = Cost(balance.spend.nano_epsilon, balance.spend.atto_delta)
+    def of(cls, dataset: Dataset) -> Self:
+        """A dataset."""
         return cls(
             name=dataset.name,
             version=dataset.version,
@@ -56,27 +83,50 @@ class DatasetView(View):
             rows=dataset.report.rows,
             persons=dataset.report.persons,
             records_per_person=dataset.records_per_person,
-            filter=opened.filter,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            epsilon_spent=spent.epsilon,
-            delta_spent=spent.delta,
-            epsilon_left=balance.left(range(opened.cells)),
-            cells=[
-                CellView(epsilon_spent=Cost(cell.nano_epsilon).epsilon, releases=cell.releases)
-                for cell in balance.spends
-            ],
-            **more,
         )
 
 
-class OpenedView(DatasetView):
-    """A dataset as it was just read, with the report on its records."""
-
-    report: ReportView
-
-
 class DatasetsView(View):
-    """Every dataset."""
+    """Every dataset, and the one budget of everyone in them; none before the first was opened."""
 
     datasets: list[DatasetView]
+    budget: BudgetView | None
+
+
+class JobView(View):
+    """A job: how far it has come and, once it is done, what it gave."""
+
+    number: int
+    kind: JobKind
+    state: JobState
+    dataset: str | None
+    progress: float
+    step: str
+    result: Any
+    cause: str
+    fix: str
+    asked: Time
+    updated: Time
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """A job, without what was asked: it may name persons."""
+        return cls(
+            number=job.number,
+            kind=job.kind,
+            state=job.state,
+            dataset=job.dataset,
+            progress=job.progress,
+            step=job.step,
+            result=job.result,
+            cause=job.cause,
+            fix=job.fix,
+            asked=moment(job.asked),
+            updated=moment(job.updated),
+        )
+
+
+class JobsView(View):
+    """The last jobs, the newest first."""
+
+    jobs: list[JobView]

@@ -7,8 +7,9 @@ from crossward.version import __version__
 from crossward_service.db.engine import read
 from crossward_service.http.views import HeadView
 from crossward_site import facts
-from crossward_site.data.service import load_balance, load_datasets
-from crossward_site.data.views import DatasetView
+from crossward_site.data import jobs
+from crossward_site.data.service import load_datasets
+from crossward_site.data.views import BudgetView, DatasetView, JobView
 from crossward_site.desk.views import Health, StandingView, StatusView, UnsettledView
 from crossward_site.identity.service import Identity
 from crossward_site.identity.views import IdentityView
@@ -23,18 +24,18 @@ def status(site: Site, trouble: str = "") -> StatusView:
     """Who the site is, what it holds and has spent, what it does, and whether its ledger is sound: at one moment."""
     with read(site.engine) as connection:
         identity = Identity.find(connection, site.home)
-        stopped = facts.STOPPED.get(connection) or ""
+        stopped = facts.STOPPED.get(connection) or facts.SEATS_LOST.get(connection) or ""
         own, mirror = site.ledger.head(connection), confirmed(connection)
+        balance = site.ledger.balance(connection)
         return StatusView(
             version=__version__,
             identity=None if identity is None else IdentityView.of(identity),
             health=Health.STOPPED if stopped else Health.TROUBLE if trouble else Health.WELL,
             stopped=stopped,
             trouble=trouble,
-            datasets=[
-                DatasetView.of(dataset, load_balance(site, connection, dataset.name))
-                for dataset in load_datasets(connection)
-            ],
+            datasets=[DatasetView.of(dataset) for dataset in load_datasets(connection)],
+            budget=None if balance is None else BudgetView.of(balance),
+            jobs=[JobView.of(job) for job in jobs.active(connection)],
             tasks=[TaskView.of(task) for task in tasks.listed(connection, tasks.OPEN)],
             outbox=[
                 UnsettledView(task=item.task, digest=item.digest, stored=moment(item.stored))

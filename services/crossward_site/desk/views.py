@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from crossward.protocol.times import Time
 from crossward_service.http.views import HeadView, View
-from crossward_site.data.views import DatasetView
+from crossward_site.data.views import BudgetView, DatasetView, JobView
 from crossward_site.identity.views import IdentityView
 from crossward_site.tasks.views import TaskView
 
@@ -46,6 +46,8 @@ class StatusView(View):
     stopped: str
     trouble: str
     datasets: list[DatasetView]
+    budget: BudgetView | None
+    jobs: list[JobView]
     tasks: list[TaskView]
     outbox: list[UnsettledView]
     ledger: StandingView

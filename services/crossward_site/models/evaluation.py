@@ -39,9 +39,9 @@ class AUC:
     high: float
 
 
-def holdout(site: Site, served: Served) -> Rows:
-    """The rows that the study did not train on."""
-    return Vault(site).rows(served.study, Role.TARGET, dataset_of(site, served), [HOLDOUT])
+def holdout(site: Site, served: Served, version: int | None = None) -> Rows:
+    """The rows that the study did not train on, from a version of its dataset; without, the current one."""
+    return Vault(site).rows(served.study, Role.TARGET, dataset_of(site, served), [HOLDOUT], version)
 
 
 def dataset_of(site: Site, served: Served) -> str:
@@ -59,10 +59,10 @@ def dataset_of(site: Site, served: Served) -> str:
 def evaluate(site: Site, served: Served) -> Evaluation:
     """AUC with a 95 % interval, ROC and calibration points, on records of the holdout."""
     rows = holdout(site, served)
-    X, y = rows.X[rows.present], rows.y[rows.present]
-    if len(set(y.tolist())) < 2:
+    y = rows.y[rows.present].astype(np.float64)
+    if len(np.unique(y)) < 2:
         raise OneClass("The holdout holds one class only.", "Evaluate once there are records of both.")
-    scores = np.asarray(served.model.scores(X))
+    scores = np.asarray(served.model.scores(rows.X))[rows.present]
     area = auc(scores, y)
     return Evaluation(
         study=served.study.id,

@@ -26,7 +26,7 @@ from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
 from crossward.study import work
 from crossward_service.db.engine import read, write
 from crossward_site.coordinator import Coordinator
-from crossward_site.data.service import load_counts, load_records_per_person
+from crossward_site.data.service import load_counts
 from crossward_site.ledger.service import sync
 from crossward_site.models.evaluation import dataset_of, holdout
 from crossward_site.models.service import Served
@@ -45,10 +45,11 @@ def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: floa
         return known
     dataset = dataset_of(site, served)
     sync(site, coordinator)
-    release = _reserve(site, served, dataset, task, epsilon)
+    release, version = _reserve(site, served, dataset, task, epsilon)
     sync(site, coordinator)
-    rows = holdout(site, served)
-    paid = private_auc(np.asarray(served.model.scores(rows.X)), rows.y, epsilon, randomness=site.machine.noise)
+    rows = holdout(site, served, version)
+    labels = rows.y.astype(np.float64)
+    paid = private_auc(np.asarray(served.model.scores(rows.X)), labels, epsilon, randomness=site.machine.noise)
     if paid.release != release:
         raise InvalidSetting("The release is not the one that was charged.", "Do not publish it.")
     document = PaidAuc(
@@ -69,17 +70,18 @@ def _check_paid_for(served: Served) -> None:
         )
 
 
-def _reserve(site: Site, served: Served, dataset: str, task: str, epsilon: float) -> Release:
-    """Charge for the holdout as it is in this moment; gives what will be released."""
+def _reserve(site: Site, served: Served, dataset: str, task: str, epsilon: float) -> tuple[Release, int]:
+    """Charge for the holdout of the current version, or of the one that was charged before; gives what is released."""
     study = served.study
     with write(site.engine) as connection:
-        release = auc_release(load_counts(connection, study, Role.TARGET, dataset)[HOLDOUT], epsilon)
-        cost = release.cost.for_person(load_records_per_person(connection, dataset))
+        asked = connection.execute(select(aucs.c.version).where(aucs.c.task == task)).scalar_one_or_none()
+        public = load_counts(connection, study, Role.TARGET, dataset, asked)
+        release = auc_release(public.counts[HOLDOUT], epsilon)
+        cost = release.cost.for_person(public.records_per_person)
         body = ReserveBody(
             task=task,
             study=study.id,
             study_hash=study.digest,
-            dataset=dataset,
             cells=work.levels(study, Role.TARGET)[HOLDOUT],
             nano_epsilon=cost.nano_epsilon,
             atto_delta=cost.atto_delta,
@@ -89,10 +91,10 @@ def _reserve(site: Site, served: Served, dataset: str, task: str, epsilon: float
         verdict = charge(site, connection, study, lead, body, None)  # `minimum_rows` is about models
         if verdict.decision is Decision.REFUSE:
             raise BudgetExceeded(verdict.words, "Ask at a smaller epsilon, or change the policy.")
-        if connection.execute(select(aucs.c.task).where(aucs.c.task == task)).first() is None:
+        if asked is None:
             row = {"task": task, "study": study.id, "epsilon": epsilon, "asked": site.clock()}
-            connection.execute(insert(aucs).values(row))
-    return release
+            connection.execute(insert(aucs).values(dataset=dataset, version=public.version, **row))
+    return release, public.version
 
 
 def _store(site: Site, task: str, document: PaidAuc) -> PaidAuc:

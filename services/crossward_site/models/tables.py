@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Float, ForeignKey, LargeBinary, String, Table, Text
+from sqlalchemy import Column, Float, ForeignKey, Integer, LargeBinary, String, Table, Text
 
 from crossward_site.tables import metadata
 
@@ -22,7 +22,10 @@ aucs = Table(
     Column("task", String(200), primary_key=True),
     Column("study", String(64), nullable=False, index=True),
     Column("epsilon", Float, nullable=False),
+    Column("dataset", String(64), nullable=False),
+    Column("version", Integer, nullable=False),
     Column("document", Text),
     Column("asked", Float, nullable=False),
 )
-"""Paid AUCs; `document` is what was released, none while only the reservation stands."""
+"""Paid AUCs; `document` is what was released, none while only the reservation stands; it is made
+from the version that was charged."""

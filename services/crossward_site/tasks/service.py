@@ -55,6 +55,7 @@ class Task:
     lease_seconds: float
     state: TaskState
     dataset: str | None
+    version: int | None
     reason: DeclineReason | None
     cause: str
     held: str | None
@@ -89,6 +90,7 @@ _COLUMNS = (
     tasks.c.lease_seconds,
     tasks.c.state,
     tasks.c.dataset,
+    tasks.c.version,
     tasks.c.reason,
     tasks.c.cause,
     tasks.c.held,

@@ -123,7 +123,7 @@ def _announced(site: Site, coordinator: Coordinator, task: Task) -> tuple[Announ
     with read(site.engine) as connection:
         _check_same(site, connection, task)
         names = _datasets(site, connection, task)
-        numbers = _numbers(connection, task, names[0]) if len(names) == 1 else None
+        numbers = _numbers(site, connection, task, names[0]) if len(names) == 1 else None
     inputs = _inputs(site, coordinator, task)
     try:
         return announce(task, numbers, inputs), len(names) > 1
@@ -158,8 +158,6 @@ def _datasets(site: Site, connection: Connection, task: Task) -> list[str]:
     if not needs_data(task):
         return []
     if task.dataset:
-        if site.ledger.balance(connection, task.dataset) is None:
-            raise Declined(DeclineReason.NO_DATA, "The dataset is not open.")
         return [task.dataset]
     names = [dataset.name for dataset in fitting(connection, task.study)]
     if not names:
@@ -167,12 +165,14 @@ def _datasets(site: Site, connection: Connection, task: Task) -> list[str]:
     return names
 
 
-def _numbers(connection: Connection, task: Task, dataset: str) -> PublicNumbers:
+def _numbers(site: Site, connection: Connection, task: Task, dataset: str) -> PublicNumbers:
     try:
         return PublicNumbers.load(connection, task, dataset)
-    except UnknownDataset:  # the ledger has it from the mirror, and an old backup has forgotten who sat in it
+    except UnknownDataset:  # it was undone, or lost with the table of seats
+        if site.ledger.find(connection, LineKind.RESERVE, task.id) is None:
+            raise Declined(DeclineReason.NO_DATA, "The dataset is not open any more.") from None
         raise Held(
-            f"The ledger knows the dataset {dataset}, and this database does not: restore a later backup, or refuse "
+            f"The task was charged for a version of {dataset} that is not here: restore a backup that has it, or refuse "
             "the task."
         ) from None
 
@@ -208,7 +208,8 @@ def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
         return
     try:
         with write(site.engine) as connection:
-            chosen = {"dataset": announcement.dataset, "progress": 0.1}
+            version = None if announcement.numbers is None else announcement.numbers.version
+            chosen = {"dataset": announcement.dataset, "version": version, "progress": 0.1}
             if tasks.move(connection, task, TaskState.RESERVED, site.clock(), **chosen):
                 _check_numbers(connection, announcement)
                 _check_verdict(_charged(site, connection, announcement))
@@ -218,7 +219,7 @@ def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
 
 
 def _check_numbers(connection: Connection, announcement: Announcement) -> None:
-    """What is charged describes the data of this moment: with other numbers it could never be released."""
+    """What is charged is the version of this moment, and is bound to it: the next one may come right after."""
     announced = announcement.numbers
     if announced is not None and announced != PublicNumbers.load(connection, announcement.task, announced.dataset):
         raise Conflict(f"{announced.dataset} has got a new version meanwhile.", "The task is tried again by itself.")
@@ -255,7 +256,7 @@ def _train(site: Site, coordinator: Coordinator, task: Task) -> None:
             return
     site.machine.reach("during-train")
     try:
-        rows = None if announcement.dataset is None else rows_for(site, task, announcement.dataset)
+        rows = None if announcement.numbers is None else rows_for(site, task, announcement.numbers)
         trained = train(announcement, rows, site.machine.noise)
     except NotConverged as error:  # it depends on the records, as all that goes wrong from here on
         raise Held(f"{error.cause} The charge stands; approve to train again.") from None
@@ -279,7 +280,7 @@ def _check_reservation(site: Site, announcement: Announcement) -> None:
     if lost:  # from an old backup: to train again would make other bytes than the ledger's
         raise Held("The ledger has a release of this task, and this database does not have its bytes: refuse the task.")
     if line is None or line.body != body:
-        raise Held(f"{UNFIT}the data have a new version since the task was charged.")
+        raise Held(f"{UNFIT}what would be released is not what was charged.")
 
 
 # -- publish and settle ---------------------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ tasks = Table(
     Column("lease_seconds", Float, nullable=False),
     TASK_STATES.column(index=True),
     Column("dataset", String(64)),
+    Column("version", Integer),
     enum_column("reason", DeclineReason, nullable=True),
     Column("cause", Text, nullable=False),
     Column("held", Text),
@@ -83,7 +84,8 @@ tasks = Table(
     Column("taken", Float, nullable=False),
     Column("updated", Float, nullable=False),
 )
-"""`number` is the order in which tasks came. `begun` counts the processes that began to work on the task, one after the
+"""`version` is that of the dataset when the task was charged: the release is made from it, whatever comes later.
+`number` is the order in which tasks came. `begun` counts the processes that began to work on the task, one after the
 other, and did not come to an end with it; `begun_by` is the last of them. `cause` may be sent when the task is
 declined; `held`, why the steward must act, stays until the steward has, also when the task is cancelled meanwhile, and
 is never sent; `trouble`, why a step last failed here, stays here too. `failures` counts those of the state."""

@@ -24,25 +24,27 @@ from crossward.protocol.messages import ModelMessage
 from crossward.study import work
 from crossward.study.wire import KeyOf, open_inputs, to_message, to_model
 from crossward.study.work import TrainedModel
-from crossward_site.data.service import Rows, Vault, load_counts, load_records_per_person
+from crossward_site.data.service import Rows, Vault, load_counts
 from crossward_site.site import Site
 from crossward_site.tasks.service import Task
 
 
 @dataclass(frozen=True, slots=True)
 class PublicNumbers:
-    """What is public of a dataset that a task would read: its rows at each level, and how many a person may have."""
+    """What is public of the version of a dataset that a task would read: its rows at each level, and how many a person
+    may have."""
 
     dataset: str
+    version: int
     counts: Mapping[str, int]
     records_per_person: int
 
     @classmethod
     def load(cls, connection: Connection, task: Task, dataset: str) -> PublicNumbers:
-        """The numbers of a dataset, without those that are held out. No record is read."""
-        counts = load_counts(connection, task.study, task.role, dataset)
-        counts.pop(HOLDOUT)
-        return cls(dataset, counts, load_records_per_person(connection, dataset))
+        """The numbers of the version that the task was charged for, or of the current one, without what is held out."""
+        public = load_counts(connection, task.study, task.role, dataset, task.version)
+        counts = {level: count for level, count in public.counts.items() if level != HOLDOUT}
+        return cls(dataset, public.version, counts, public.records_per_person)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,6 @@ class Announcement:
             task=self.task.id,
             study=study.id,
             study_hash=study.digest,
-            dataset=self.dataset,
             cells=cells_charged(self.task),
             nano_epsilon=self.cost.nano_epsilon,
             atto_delta=self.cost.atto_delta,
@@ -122,22 +123,24 @@ def announce(task: Task, numbers: PublicNumbers | None, inputs: tuple[ModelMessa
     return replace(announced, release=release, cost=price)
 
 
-def rows_for(site: Site, task: Task, dataset: str) -> Rows:
-    """The task's own rows, never the holdout; refused if they hold one class only."""
-    vault = Vault(site)
-    rows = vault.rows(task.study, task.role, dataset, work.trained_levels(task.study, task.role))
-    if len(set(rows.y[rows.present].tolist())) < 2:
+def rows_for(site: Site, task: Task, numbers: PublicNumbers) -> Rows:
+    """The task's own rows, never the holdout, from the version that was charged; refused if they hold one class."""
+    levels = work.trained_levels(task.study, task.role)
+    rows = Vault(site).rows(task.study, task.role, numbers.dataset, levels, numbers.version)
+    if len(np.unique(rows.y[rows.present])) < 2:
         raise InvalidData("The cells that this study trains on hold one class only.", "Bring more records.")
     return rows
 
 
 def train(announcement: Announcement, rows: Rows | None, noise: Randomness) -> TrainedModel:
     """Train under the reservation, and make sure that what came out is what was announced and charged."""
-    task = announcement.task
-    empty = np.empty((0, len(task.study.schema.columns)))
-    rows = rows or Rows(empty, np.empty(0), np.empty(0, dtype=np.str_), np.empty(0, dtype=np.bool_))
-    sources = source_models(announcement)
-    trained = work.train(task.study, task.role, rows.X, rows.y, rows.level, sources, noise)
+    task, sources = announcement.task, source_models(announcement)
+    if rows is None:
+        empty = np.empty((0, len(task.study.schema.columns)))
+        trained = work.train(task.study, task.role, empty, np.empty(0), {}, sources, noise)
+    else:
+        trained = work.train(task.study, task.role, rows.X, rows.y, rows.spans, sources, noise)
+        rows.X.close()
     if trained.release != announcement.release:
         raise InvalidData("The release is not the one that was announced and charged.", "Do not publish it.")
     return trained

@@ -85,21 +85,35 @@ def _data() -> None:
         "versions",
         sa.Column("dataset", sa.String(64), sa.ForeignKey("datasets.name"), primary_key=True),
         sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("place", sa.Text, nullable=False),
-        sa.Column("mapping", sa.Text, nullable=False),
-        sa.Column("report", sa.Text, nullable=False),
+        *(sa.Column(name, sa.Text, nullable=False) for name in ("place", "mapping", "report", "counts")),
+        sa.Column("seats", sa.Integer, nullable=False),
+        _text("sealed", 64, nullable=True),
         sa.Column("registered", sa.Float, nullable=False),
     )
     op.create_table(
-        "seats",
-        sa.Column("dataset", sa.String(64), sa.ForeignKey("datasets.name"), primary_key=True),
-        _text("person", 64, primary_key=True),
-        _text("human", 64),
-        sa.Column("seat", sa.Integer, nullable=False),
-        sa.Column("cell", sa.Integer, nullable=False),
-        sa.Column("rows", sa.Integer, nullable=False),
+        "seat_tables",
+        sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+        _text("file", 64),
+        _text("commitment", 64),
+        sa.Column("made", sa.Float, nullable=False),
     )
-    op.create_index("seats_of_human", "seats", ["human"])
+    op.create_table("opt_outs", _text("tag", 16, primary_key=True), sa.Column("since", sa.Float, nullable=False))
+    op.create_table(
+        "jobs",
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        _word("kind", ("check", "open", "refresh", "undo", "erase", "recover"), "jobkind"),
+        _word("state", ("waiting", "running", "done", "failed", "cancelled"), "jobstate", index=True),
+        _text("dataset", 64, nullable=True),
+        sa.Column("request", sa.Text, nullable=False),
+        sa.Column("progress", sa.Float, nullable=False),
+        sa.Column("step", sa.Text, nullable=False),
+        sa.Column("cancelled", sa.Boolean, nullable=False),
+        sa.Column("result", sa.Text),
+        sa.Column("cause", sa.Text, nullable=False),
+        sa.Column("fix", sa.Text, nullable=False),
+        sa.Column("asked", sa.Float, nullable=False),
+        sa.Column("updated", sa.Float, nullable=False),
+    )
 
 
 def _tasks() -> None:
@@ -114,6 +128,7 @@ def _tasks() -> None:
         sa.Column("lease_seconds", sa.Float, nullable=False),
         _word("state", STATES, "taskstate", index=True),
         _text("dataset", 64, nullable=True),
+        sa.Column("version", sa.Integer),
         _word("reason", REASONS, "declinereason", nullable=True),
         sa.Column("cause", sa.Text, nullable=False),
         sa.Column("held", sa.Text),
@@ -150,6 +165,8 @@ def _models() -> None:
         _text("task", 200, primary_key=True),
         _text("study", 64, index=True),
         sa.Column("epsilon", sa.Float, nullable=False),
+        _text("dataset", 64),
+        sa.Column("version", sa.Integer, nullable=False),
         sa.Column("document", sa.Text),
         sa.Column("asked", sa.Float, nullable=False),
     )

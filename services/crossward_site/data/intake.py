@@ -1,0 +1,151 @@
+"""From a place to a sealed copy: one reading, batch by batch, in bounded memory. Nothing is opened or charged here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crossward.errors import EmptyData, InvalidData
+from crossward.study import Study
+from crossward_connector.tables import Form, Table
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.reading import Reader
+from crossward_site.data.report import Fit
+from crossward_site.data.sealed import Frames, pack
+from crossward_site.data.tags import Tagger, Tags, id_texts
+
+Progress = Callable[[float, str], None]
+"""Hears how far a job has come, and raises where it is to end."""
+
+
+def unheard(share: float, step: str) -> None:
+    """Progress that nobody follows."""
+
+
+@dataclass(slots=True)
+class Intake:
+    """What one reading brought: who the rows are about, and where the records lie now."""
+
+    where: str
+    form: Form
+    names: tuple[str, ...]
+    persons: Tags
+    records: Tags | None
+    lengths: list[int]
+    missing: dict[str, int]
+    opted_out: int
+    fit: Fit | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows were taken in."""
+        return len(self.persons)
+
+
+@dataclass(slots=True)
+class _Taking:
+    persons: list[Tags] = field(default_factory=list)
+    records: list[Tags] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    missing: Counter[str] = field(default_factory=Counter)
+    opted_out: int = 0
+    rows: int = 0
+
+
+def take_in(
+    table: Table,
+    mapping: DataMap,
+    study: Study | None,
+    file: Path,
+    secret: bytes,
+    opted_out: Tags,
+    progress: Progress = unheard,
+) -> Intake:
+    """Read a table into a sealed file. Persons who opted out are left out; the id columns are not kept."""
+    names = tuple(name for name in table.form.names if name not in mapping.identity)
+    check_columns(table.form.names, mapping, study)
+    reader = None if study is None else Reader(study, mapping, table.form.decimal)
+    fit = None if study is None else Fit.empty(study)
+    tagger, taking = Tagger(secret), _Taking()
+    with Frames(file, secret) as frames:
+        for batch in table.batches():
+            persons = _persons(table, batch, mapping.person, taking.rows, tagger)
+            taking.rows += len(batch)
+            if len(opted_out) and (out := np.isin(persons, opted_out)).any():
+                taking.opted_out += int(np.count_nonzero(out))
+                batch, persons = batch.filter(pa.array(~out)), persons[~out]
+            if mapping.record is not None:
+                texts = _identities(table, batch, mapping.record, "record", taking.rows - len(batch))
+                taking.records.append(tagger.records(persons, texts))
+            for name in names:
+                taking.missing[name] += missing_in(batch.column(batch.schema.get_field_index(name)))
+            if reader is not None and fit is not None:
+                fit.add(reader.read(batch))
+            frames.write(pack(batch, names, persons))
+            taking.persons.append(persons)
+            taking.lengths.append(len(batch))
+            progress(0.8 * table.progress, f"{taking.rows:,} rows read")
+        if not sum(taking.lengths):
+            raise EmptyData(f"{table.where} has no records.", "Give at least one.")
+    return Intake(
+        table.where,
+        table.form,
+        names,
+        _joined(taking.persons),
+        _joined(taking.records) if mapping.record is not None else None,
+        taking.lengths,
+        {name: taking.missing[name] for name in names},
+        taking.opted_out,
+        fit,
+    )
+
+
+def check_columns(there: Sequence[str], mapping: DataMap, study: Study | None) -> None:
+    """Refuse a table without a column that the mapping, or the study, needs."""
+    mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
+    wanted = dict.fromkeys([*mapping.identity, *mapped, *(mapping.columns_for(study) if study else [])])
+    if missing := [name for name in wanted if name not in there]:
+        raise InvalidData(
+            f"There is no column {', '.join(map(repr, missing))}.", "Run crossward site data check: it tells all."
+        )
+
+
+def missing_in(column: pa.Array) -> int:
+    """How many values are missing: none, NaN or blank."""
+    if pa.types.is_floating(column.type):
+        return int(pc.sum(pc.fill_null(pc.is_nan(column), True)).as_py() or 0)
+    if pa.types.is_string(column.type):
+        return int(pc.sum(pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True)).as_py() or 0)
+    return int(column.null_count)
+
+
+def _persons(table: Table, batch: pa.RecordBatch, column: str, row: int, tagger: Tagger) -> Tags:
+    return tagger.persons(_identities(table, batch, column, "person", row))
+
+
+def _identities(table: Table, batch: pa.RecordBatch, column: str, what: str, row: int) -> pa.StringArray:
+    """The ids of a column; every record needs one."""
+    texts = id_texts(batch.column(batch.schema.get_field_index(column)))
+    if texts.null_count:
+        first = row + int(np.argmax(texts.is_null().to_numpy(zero_copy_only=False)))
+        raise InvalidData(
+            f"{table.where}, {table.line(first)}: column {column!r}, which names the {what}, is empty.",
+            f"Every record needs its {what}.",
+        )
+    return texts
+
+
+def _joined(parts: list[Tags]) -> Tags:
+    """One array of all, each part let go as it is copied."""
+    whole, at = np.empty(sum(map(len, parts)), np.uint64), 0
+    for index, part in enumerate(parts):
+        whole[at : at + len(part)] = part
+        at += len(part)
+        parts[index] = np.empty(0, np.uint64)
+    return whole

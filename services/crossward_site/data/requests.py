@@ -1,0 +1,135 @@
+"""What a steward may ask of the vault, as a form that is written down, and what is then done."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from crossward.privacy.budget import Budget
+from crossward.protocol.constants import FilterKind
+from crossward.study import Study
+from crossward.values import NotNegative, Positive, Slug
+from crossward_service.http.views import Form
+from crossward_site.data import seating
+from crossward_site.data.checks import MOST_RECORDS
+from crossward_site.data.jobs import Report, Work
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.places import Place
+from crossward_site.data.service import Vault, tidy
+from crossward_site.data.survey import check
+from crossward_site.data.tables import JobKind
+from crossward_site.site import Site
+
+StudyText = Annotated[str, Field(max_length=1_000_000)]
+RecordsPerPerson = Annotated[int, Field(ge=1, le=MOST_RECORDS)]
+Person = Annotated[str, Field(min_length=1, max_length=1000)]
+MOST_PERSONS = 10_000
+
+
+class Check(Form):
+    """Data to look at: where they lie, how they read, and a study file in YAML that they should fit."""
+
+    place: Place
+    mapping: DataMap
+    records_per_person: RecordsPerPerson = 1
+    study: StudyText | None = None
+
+
+class Open(Check):
+    """A dataset to open. `epsilon` is what each person of the site may lose for life: the first dataset brings it."""
+
+    name: Slug
+    epsilon: Positive | None = None
+    delta: NotNegative = 0.0
+    filter: FilterKind = FilterKind.BASIC
+
+
+class Refresh(Form):
+    """Where the data are now, and how they read; what is left out stays as it was."""
+
+    place: Place | None = None
+    mapping: DataMap | None = None
+    study: StudyText | None = None
+
+
+class NamedRefresh(Refresh):
+    """A new version of this dataset."""
+
+    name: Slug
+
+
+class Named(Form):
+    """A dataset."""
+
+    name: Slug
+
+
+class Erase(Form):
+    """Persons, by the ids that the hospital's tables use."""
+
+    persons: Annotated[list[Person], Field(min_length=1, max_length=MOST_PERSONS)]
+
+
+class Nothing(Form):
+    """There is nothing to say."""
+
+
+def _check(site: Site, request: dict[str, Any], report: Report) -> Any:
+    asked = Check.model_validate(request)
+    return check(site, asked.place, asked.mapping, _study(asked.study), asked.records_per_person, report)
+
+
+def _open(site: Site, request: dict[str, Any], report: Report) -> Any:
+    asked = Open.model_validate(request)
+    budget = None if asked.epsilon is None else Budget.of(asked.epsilon, asked.delta)
+    dataset = Vault(site).open(
+        asked.name,
+        asked.place,
+        asked.mapping,
+        budget,
+        rule=asked.filter,
+        records_per_person=asked.records_per_person,
+        study=_study(asked.study),
+        progress=report,
+    )
+    return _registered(site, dataset.name)
+
+
+def _refresh(site: Site, request: dict[str, Any], report: Report) -> Any:
+    asked = NamedRefresh.model_validate(request)
+    dataset = Vault(site).refresh(asked.name, asked.place, asked.mapping, _study(asked.study), report)
+    return _registered(site, dataset.name)
+
+
+def _undo(site: Site, request: dict[str, Any], report: Report) -> Any:
+    before = Vault(site).undo(Named.model_validate(request).name)
+    return {"version": None if before is None else before.version}
+
+
+def _erase(site: Site, request: dict[str, Any], report: Report) -> Any:
+    return {"rows": Vault(site).erase(Erase.model_validate(request).persons, report)}
+
+
+def _recover(site: Site, request: dict[str, Any], report: Report) -> Any:
+    line = seating.recover(site)
+    tidy(site)
+    return {"line": line}
+
+
+def _registered(site: Site, name: str) -> Any:
+    return Vault(site).report(name).model_dump(mode="json")
+
+
+def _study(text: str | None) -> Study | None:
+    return None if text is None else Study.from_yaml(text)
+
+
+WORKS: dict[JobKind, Work] = {
+    JobKind.CHECK: _check,
+    JobKind.OPEN: _open,
+    JobKind.REFRESH: _refresh,
+    JobKind.UNDO: _undo,
+    JobKind.ERASE: _erase,
+    JobKind.RECOVER: _recover,
+}

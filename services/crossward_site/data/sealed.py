@@ -1,0 +1,232 @@
+"""The sealed copy of a dataset's version: typed, columnar, compressed, and encrypted with a key that only the site has.
+
+    frame  = length (8 bytes, big-endian), AES-256-GCM of its bytes
+    file   = MAGIC, a frame per batch of records, a last frame that says how many there were
+
+Every file has a key of its own, from the site's secret and the file's random name; the nonce is the frame's number, and
+what the frame is, is authenticated with it. So frames cannot be exchanged, left out or read by anyone else, and a
+damaged one is noticed. A batch is Arrow IPC, each column compressed by itself: a task decodes only what it needs.
+
+Values are kept without loss. A text that a number writes exactly so ("126", not "126.0" or "007") is kept as that
+number, batch by batch; what a value means for a study is decided when it is read, one record at a time.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from numpy.typing import NDArray
+
+from crossward.errors import StorageFailed
+from crossward_site.data.tags import Tags
+
+MAGIC = b"crossward sealed 1\n"
+TAG = "tag"
+DISTINCT = 0.25
+"""Texts of which fewer than this share differ are kept as a dictionary."""
+
+_WRITING = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def damaged(path: Path, why: str) -> StorageFailed:
+    """A sealed copy that is not as it was written."""
+    return StorageFailed(f"The sealed copy {path.name} is damaged: {why}.", "Restore it from a backup, or refresh the data.")
+
+
+class Frames:
+    """Writes frames, one after the other; the file appears under its name only when it is whole and on disk."""
+
+    def __init__(self, path: Path, secret: bytes) -> None:
+        self._path, self._part = path, path.with_name(path.name + ".part")
+        self._cipher, self._count = _cipher(secret, path.name), 0
+        try:
+            descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            self._file: BinaryIO = os.fdopen(descriptor, "wb")
+            self._file.write(MAGIC)
+        except OSError as error:
+            raise _unwritten(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self._file.close()
+            self._part.unlink(missing_ok=True)
+            return
+        self._write(json.dumps({"frames": self._count}).encode(), b"end")
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._part.replace(self._path)
+            _settle(self._path.parent)
+        except OSError as failure:
+            raise _unwritten(failure) from failure
+
+    def write(self, data: bytes | memoryview) -> None:
+        """One more frame."""
+        self._write(data, b"frame")
+        self._count += 1
+
+    def _write(self, data: bytes | memoryview, what: bytes) -> None:
+        sealed = self._cipher.encrypt(_nonce(self._count), data, what)
+        try:
+            self._file.write(len(sealed).to_bytes(8, "big"))
+            self._file.write(sealed)
+        except OSError as error:
+            raise _unwritten(error) from error
+
+
+def read_frames(path: Path, secret: bytes) -> Iterator[bytes]:
+    """The frames of a file, each checked; one that ends early is noticed by what is missing."""
+    cipher, count = _cipher(secret, path.name), 0
+    try:
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise damaged(path, "it begins otherwise")
+            size = os.fstat(file.fileno()).st_size
+            while True:
+                head = file.read(8)
+                length = int.from_bytes(head, "big")
+                if len(head) < 8 or length > size:
+                    raise damaged(path, f"it ends after {count} frames")
+                sealed = file.read(length)
+                last = file.tell() == size
+                try:
+                    data = cipher.decrypt(_nonce(count), sealed, b"end" if last else b"frame")
+                except InvalidTag:
+                    raise damaged(path, f"frame {count} is not as it was written") from None
+                if last:
+                    return
+                yield data
+                count += 1
+    except OSError as error:
+        raise StorageFailed(f"The sealed copy {path.name} cannot be read: {error.strerror}.", "Restore it from a backup, or refresh the data.") from error
+
+
+def _cipher(secret: bytes, name: str) -> AESGCM:
+    return AESGCM(hmac.digest(secret, b"crossward sealed copy: " + name.encode(), "sha256"))
+
+
+def _nonce(count: int) -> bytes:
+    return count.to_bytes(12, "big")
+
+
+def _settle(folder: Path) -> None:
+    """A name is on disk once its folder is."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritten(error: OSError) -> StorageFailed:
+    return StorageFailed(f"The sealed copy cannot be written: {error.strerror}.", "Make room in the data directory.")
+
+
+# -- records --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of a sealed copy: the columns asked for, the person of each row, and its cell."""
+
+    columns: pa.RecordBatch
+    cells: NDArray[np.uint8]
+
+
+def pack(batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> memoryview:
+    """A batch as a frame. Columns go by their number, so that no name of a table is in the way."""
+    columns = [compact(batch.column(batch.schema.get_field_index(name))) for name in names]
+    sealed = pa.RecordBatch.from_arrays([pa.array(persons), *columns], [TAG, *map(str, range(len(names)))])
+    return _packed(sealed)
+
+
+def _packed(batch: pa.RecordBatch) -> memoryview:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=_WRITING) as writer:
+        writer.write_batch(batch)
+    return memoryview(sink.getvalue()).cast("B")
+
+
+def compact(column: pa.Array) -> pa.Array:
+    """A column in the least room that loses nothing."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
+        return column
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        if numbers.cast(column.type).equals(column):
+            return numbers
+    few = pc.count_distinct(column[: 1 << 12]).as_py() <= DISTINCT * min(len(column), 1 << 12)
+    return column.dictionary_encode() if few else column
+
+
+class SealedCopy:
+    """The records of a version, and the cell of each; read from the first to the last."""
+
+    def __init__(self, records: Path, cells: Path, secret: bytes, names: Sequence[str]) -> None:
+        self._records, self._cells = records, cells
+        self._secret, self._names = secret, list(names)
+
+    def batches(self, wanted: Sequence[str]) -> Iterator[Batch]:
+        """All rows, kept or not, with these columns."""
+        fields = [1 + self._names.index(name) for name in wanted]
+        reading = pa.ipc.IpcReadOptions(included_fields=fields)
+        for frame, cells in self._frames():
+            batch = _unpacked(frame, reading)
+            # Columns come in the order of the file, whatever order they are asked for in.
+            ordered = [batch.column(str(field - 1)) for field in fields]
+            columns = pa.RecordBatch.from_arrays(ordered, list(wanted)) if wanted else batch.select([])
+            yield Batch(columns, cells)
+
+    def persons(self) -> Iterator[Tags]:
+        """The person of each row."""
+        reading = pa.ipc.IpcReadOptions(included_fields=[0])
+        for frame, _ in self._frames():
+            yield _unpacked(frame, reading).column(0).to_numpy()
+
+    def without(self, persons: Tags, records: Path, cells: Path) -> int:
+        """Write the copy anew without these persons; gives how many rows went."""
+        gone = 0
+        with Frames(records, self._secret) as rows, Frames(cells, self._secret) as kept:
+            for frame, cell in self._frames():
+                batch = _unpacked(frame, None)
+                stays = ~np.isin(batch.column(0).to_numpy(), persons)
+                gone += len(stays) - int(np.count_nonzero(stays))
+                rows.write(_packed(batch.filter(pa.array(stays))))
+                kept.write(cell[stays].tobytes())
+        return gone
+
+    def _frames(self) -> Iterator[tuple[bytes, NDArray[np.uint8]]]:
+        cells = read_frames(self._cells, self._secret)
+        for frame, cell in zip(read_frames(self._records, self._secret), cells, strict=True):
+            yield frame, np.frombuffer(cell, np.uint8)
+
+
+def write_cells(path: Path, secret: bytes, cells: NDArray[np.uint8], lengths: Iterable[int]) -> None:
+    """The cell of each row, in frames that go with those of the records."""
+    start = 0
+    with Frames(path, secret) as frames:
+        for length in lengths:
+            frames.write(cells[start : start + length].tobytes())
+            start += length
+
+
+def _unpacked(frame: bytes, reading: pa.ipc.IpcReadOptions | None) -> pa.RecordBatch:
+    with pa.ipc.open_stream(frame, options=reading) as reader:
+        return reader.read_next_batch()

@@ -1,0 +1,52 @@
+"""What was learned from which version of the data: so long as a release is owed, its version stays."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, bindparam, select
+
+from crossward.protocol.ledger.lines import LineKind
+from crossward_site.data.tables import datasets
+from crossward_site.models.tables import aucs
+from crossward_site.site import Site
+from crossward_site.tasks.tables import TaskState, tasks
+
+_TASKS = select(tasks.c.id, tasks.c.state).where(
+    tasks.c.dataset == bindparam("name"), tasks.c.version == bindparam("version")
+)
+_AUCS = select(aucs.c.task).where(aucs.c.dataset == bindparam("name"), aucs.c.version == bindparam("version"))
+_CURRENT = select(datasets.c.version).where(datasets.c.name == bindparam("name"))
+
+
+def is_needed(site: Site, connection: Connection, name: str, version: int) -> bool:
+    """The current version, the one before while the current may be undone, and one of which a release is owed."""
+    current = int(connection.execute(_CURRENT, {"name": name}).scalar_one())
+    if version == current or (version == current - 1 and not is_charged(site, connection, name, current)):
+        return True
+    return _is_owed(site, connection, name, version)
+
+
+def is_charged(site: Site, connection: Connection, name: str, version: int) -> bool:
+    """Whether anybody has paid for a release from this version."""
+    return any(_has(site, connection, LineKind.RESERVE, task) for task in _used(connection, name, version))
+
+
+def _is_owed(site: Site, connection: Connection, name: str, version: int) -> bool:
+    """Whether a release from this version was charged and does not exist yet, or is being made for nothing."""
+    of = {"name": name, "version": version}
+    if any(row.state is TaskState.RESERVED for row in connection.execute(_TASKS, of)):
+        return True
+    return any(
+        _has(site, connection, LineKind.RESERVE, task) and not _has(site, connection, LineKind.RELEASE, task)
+        for task in _used(connection, name, version)
+    )
+
+
+def _used(connection: Connection, name: str, version: int) -> list[str]:
+    """The tasks and paid AUCs that were bound to a version as they were charged."""
+    of = {"name": name, "version": version}
+    found = [row.id for row in connection.execute(_TASKS, of)]
+    return found + [row.task for row in connection.execute(_AUCS, of)]
+
+
+def _has(site: Site, connection: Connection, kind: LineKind, task: str) -> bool:
+    return site.ledger.find(connection, kind, task) is not None
