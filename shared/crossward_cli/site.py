@@ -12,21 +12,19 @@ from rich.table import Table
 
 from crossward.errors import InvalidSetting
 from crossward_cli.connections import at_site, wait_for_service
+from crossward_cli.data import group as data
+from crossward_cli.data import recover
 from crossward_cli.files import read_mapping, read_text
 from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl
 from crossward_cli.output import print_json, print_pairs, print_table, say, tell
 from crossward_cli.services import SERVICES, add_commands
 
 group = typer.Typer(help="Your own site: join, data, policy, approvals, status.", no_args_is_help=True)
-data = typer.Typer(help="The site's data.", no_args_is_help=True)
 group.add_typer(data, name="data")
 Task = Annotated[str, typer.Argument(help="The task, from `crossward site approvals`.")]
 Party = Annotated[str, typer.Argument(help="The party.")]
-Dataset = Annotated[str, typer.Argument(help="The dataset.")]
 DASH = {"ignore_unknown_options": True}
 """Of commands that take a code or a key: one in sixty-four begins with a dash, and is no option."""
-BUDGET = ("epsilon", "epsilon_spent", "epsilon_left")
-"""What a person may spend for life, has spent, and has left."""
 
 
 @group.command("status")
@@ -44,10 +42,15 @@ def status(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None
     console.print(
         f"[bold]{name}[/]: [{colour}]{state['health']}[/] {escape(state['stopped'] or state['trouble'] or '')}"
     )
+    if budget := state["budget"]:
+        spent, left = (f"{budget[key]:g}" for key in ("epsilon_spent", "epsilon_left"))
+        console.print(f"each person: epsilon {budget['epsilon']:g} for life, {spent} spent, {left} left")
     print_table(
-        ("dataset", "version", "rows", "epsilon", "spent", "left"),
-        ((d["name"], d["version"], f"{d['rows']:,}", *(f"{d[key]:g}" for key in BUDGET)) for d in state["datasets"]),
+        ("dataset", "version", "rows", "persons", "from"),
+        ((d["name"], d["version"], f"{d['rows']:,}", f"{d['persons']:,}", d["place"]["where"]) for d in state["datasets"]),
     )
+    for job in state["jobs"]:
+        console.print(f"job {job['number']}: {job['kind']} {job['dataset'] or ''}, {job['progress']:.0%} {job['step']}")
     if state["tasks"]:
         print_table(
             ("task", "study", "state", "progress", "why"),
@@ -142,105 +145,7 @@ def reconcile(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = N
     tell(standing, f"Agreed at line {standing['head']['sequence']}.", as_json=json)
 
 
-# -- data -----------------------------------------------------------------------------------------------------------
-@data.command("add")
-def add_data(
-    name: Annotated[str, typer.Argument(help="A name for the dataset.")],
-    epsilon: Annotated[float, typer.Option(help="The lifetime budget of each person in it. It is final.")],
-    person: Annotated[str, typer.Option(help="The column that says whom a record is about.")],
-    site_token: SiteToken,
-    csv: Annotated[Path | None, typer.Option(help="A CSV file, as the site sees it.")] = None,
-    parquet: Annotated[Path | None, typer.Option(help="A Parquet file, as the site sees it.")] = None,
-    sql: Annotated[str | None, typer.Option(help="A SQLAlchemy URL, with --query.")] = None,
-    query: Annotated[str | None, typer.Option(help="The SQL query.")] = None,
-    mapping: Annotated[Path | None, typer.Option(help="YAML: columns, units and codes where they differ.")] = None,
-    study: Annotated[Path | None, typer.Option(help="A study file to check the data against.")] = None,
-    delta: Annotated[float, typer.Option(help="The lifetime delta of each person.")] = 0.0,
-    zcdp: Annotated[bool, typer.Option("--zcdp", help="Keep the budget by zCDP; needs --delta.")] = False,
-    records_per_person: Annotated[int, typer.Option(min=1, help="Keep at most so many of a person's records.")] = 1,
-    site: SiteUrl = LOOPBACK_TARGET,
-    ca: Ca = None,
-    json: Json = False,
-) -> None:
-    """Connect data: a CSV or Parquet file, or a SQL query. They stay where they are."""
-    from crossward.privacy.budget import check_delta, check_epsilon
-    from crossward.protocol.constants import FilterKind
-
-    place = _place(csv, parquet, sql, query)
-    check_epsilon(epsilon)
-    if delta:
-        check_delta(delta)
-    columns = {"person": person} | ({} if mapping is None else read_mapping(mapping))
-    with at_site(site, site_token, ca) as client:
-        dataset = client.add_dataset(
-            name,
-            place,
-            columns,
-            epsilon=epsilon,
-            delta=delta,
-            filter=FilterKind.ZCDP if zcdp else FilterKind.BASIC,
-            records_per_person=records_per_person,
-            study=None if study is None else read_text(study),
-        )
-    text = f"{name}: {dataset['rows']} rows of {dataset['persons']} persons, epsilon {dataset['epsilon']:g} for good."
-    tell(dataset, text + _in_two_datasets(dataset["report"]), as_json=json)
-
-
-def _place(csv: Path | None, parquet: Path | None, sql: str | None, query: str | None) -> dict[str, Any]:
-    """Where the data lie: exactly one of the three."""
-    options = [option for option in (csv, parquet, sql) if option is not None]
-    if len(options) != 1 or (sql is None) != (query is None):
-        raise InvalidSetting(
-            "Say where the data lie in one way.", "--csv FILE, --parquet FILE, or --sql URL --query Q."
-        )
-    if csv is not None:
-        return {"kind": "csv", "path": str(csv.absolute())}
-    if parquet is not None:
-        return {"kind": "parquet", "path": str(parquet.absolute())}
-    return {"kind": "sql", "url": sql, "query": query}
-
-
-def _in_two_datasets(report: dict[str, Any]) -> str:
-    """A further sentence where persons of a dataset have a second budget: the steward answers for it."""
-    twice = report.get("persons_in_two_datasets", 0)
-    return f"\n{twice} people are in two datasets and have both budgets." if twice else ""
-
-
-@data.command("update")
-def update_data(
-    name: Dataset, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
-) -> None:
-    """Register the data as they are now: persons keep their seats, and what is spent stays spent."""
-    with at_site(site, site_token, ca) as client:
-        dataset = client.add_version(name)
-    text = f"{name} is at version {dataset['version']} with {dataset['rows']} rows."
-    tell(dataset, text + _in_two_datasets(dataset["report"]), as_json=json)
-
-
-@data.command("report")
-def report(
-    name: Dataset,
-    site_token: SiteToken,
-    study: Annotated[str | None, typer.Option(help="How the data fit this study.")] = None,
-    site: SiteUrl = LOOPBACK_TARGET,
-    ca: Ca = None,
-    json: Json = False,
-) -> None:
-    """Rows, missing and clipped values. For the site's own eyes."""
-    with at_site(site, site_token, ca) as client:
-        found = client.report(name, study)
-    if json:
-        print_json(found)
-        return
-    print(
-        f"{found['dataset']}, version {found['version']}: {found['rows']:,} rows of {found['persons']:,} persons, "
-        f"{found['records_dropped']:,} records dropped.{_in_two_datasets(found)}"
-    )
-    print_table(("column", "missing"), ((column, found["missing"].get(column, "")) for column in found["columns"]))
-    if fit := found.get("fit"):
-        print(f"Read for the study {fit['study']}: {fit['rows']:,} rows, {fit['positives']:,} of them positive.")
-        features = fit["features"].items()
-        print_table(("feature", "missing", "clipped"), ((f, n["missing"], n["clipped"]) for f, n in features))
+group.command("recover")(recover)
 
 
 # -- decisions ------------------------------------------------------------------------------------------------------

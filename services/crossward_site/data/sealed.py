@@ -170,10 +170,17 @@ def compact(column: pa.Array) -> pa.Array:
             numbers = column.cast(kind)
         except pa.ArrowInvalid:
             continue
-        if numbers.cast(column.type).equals(column):
+        if numbers.cast(column.type).equals(column) and (kind == pa.int64() or _is_plain(numbers)):
             return numbers
     few = pc.count_distinct(column[: 1 << 12]).as_py() <= DISTINCT * min(len(column), 1 << 12)
     return column.dictionary_encode() if few else column
+
+
+def _is_plain(numbers: pa.Array) -> bool:
+    """Whether all are of a size that everybody writes alike: no exponent, no infinity, no negative zero."""
+    size = pc.abs(numbers)
+    plain = pc.or_(pc.and_(pc.less(size, 1e15), pc.greater_equal(size, 1e-4)), pc.equal(pc.cast(numbers, pa.string()), "0"))
+    return pc.all(plain).as_py() is not False  # None where all are missing: then there is nothing to lose
 
 
 class SealedCopy:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crossward.client.http import Connected, Json
+from crossward.errors import Conflict, InvalidData
 from crossward.protocol.constants import FilterKind
 
 if TYPE_CHECKING:
     from crossward.protocol.ledger.lines import Line
+
+
+Heard = Callable[[Json], None]
+"""Is told how far a job has come."""
 
 
 class SiteClient(Connected):
@@ -50,36 +56,110 @@ class SiteClient(Connected):
         answer: list[Json] = self._get("/v1/datasets")["datasets"]
         return answer
 
-    def add_dataset(
+    def budget(self) -> Json | None:
+        """What each person of the site may lose for life, and has left; None before the first dataset is open."""
+        answer: Json | None = self._get("/v1/datasets")["budget"]
+        return answer
+
+    def check_data(
+        self,
+        place: Mapping[str, Any],
+        mapping: Mapping[str, Any],
+        *,
+        records_per_person: int = 1,
+        study: str | None = None,
+        heard: Heard | None = None,
+    ) -> Json:
+        """Every problem of data that might be opened, at once. Nothing is kept."""
+        asked = {"place": dict(place), "mapping": dict(mapping)}
+        more = {"records_per_person": records_per_person, "study": study}
+        return self._done("/v1/datasets/check", asked | more, heard)
+
+    def open_dataset(
         self,
         name: str,
         place: Mapping[str, Any],
         mapping: Mapping[str, Any],
         *,
-        epsilon: float,
+        epsilon: float | None = None,
         delta: float = 0.0,
         filter: FilterKind = FilterKind.BASIC,
         records_per_person: int = 1,
         study: str | None = None,
+        heard: Heard | None = None,
     ) -> Json:
-        """Connect data with the lifetime budget of each person in it; `study` (YAML) is what it is checked against."""
-        return self._post(
-            "/v1/datasets",
-            {
-                "name": name,
-                "place": dict(place),
-                "mapping": dict(mapping),
-                "epsilon": epsilon,
-                "delta": delta,
-                "filter": filter,
-                "records_per_person": records_per_person,
-                "study": study,
-            },
-        )
+        """Open a dataset; gives its report. The first one brings the lifetime budget of each person at the site."""
+        asked = {
+            "name": name,
+            "place": dict(place),
+            "mapping": dict(mapping),
+            "epsilon": epsilon,
+            "delta": delta,
+            "filter": filter,
+            "records_per_person": records_per_person,
+            "study": study,
+        }
+        return self._done("/v1/datasets", asked, heard)
 
-    def add_version(self, name: str, place: Mapping[str, Any] | None = None) -> Json:
-        """Register the data as they are now: persons keep their seats, cells their spend."""
-        return self._post(f"/v1/datasets/{name}/versions", {} if place is None else {"place": dict(place)})
+    def refresh_dataset(
+        self,
+        name: str,
+        place: Mapping[str, Any] | None = None,
+        mapping: Mapping[str, Any] | None = None,
+        *,
+        study: str | None = None,
+        heard: Heard | None = None,
+    ) -> Json:
+        """Bring a new version of a dataset; gives its report: who came and left. Persons keep their seats."""
+        given = {"place": place, "mapping": mapping, "study": study}
+        asked = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
+        return self._done(f"/v1/datasets/{name}/versions", asked, heard)
+
+    def undo_dataset(self, name: str, heard: Heard | None = None) -> Json:
+        """Take the last version of a dataset back; refused once anything was charged for it."""
+        return self._done(f"/v1/datasets/{name}/undo", None, heard)
+
+    def erase(self, persons: Sequence[str], heard: Heard | None = None) -> Json:
+        """Remove persons from every sealed copy, and keep them out. What was spent stays spent."""
+        return self._done("/v1/erasures", {"persons": list(persons)}, heard)
+
+    def recover(self, heard: Heard | None = None) -> Json:
+        """Go on where the table of seats is lost: every cell is then at the largest spend, and data are opened anew."""
+        return self._done("/v1/recovery", None, heard)
+
+    def jobs(self) -> list[Json]:
+        """The last jobs, the newest first."""
+        answer: list[Json] = self._get("/v1/jobs")["jobs"]
+        return answer
+
+    def job(self, number: int) -> Json:
+        """How far a job has come, and what it gave."""
+        return self._get(f"/v1/jobs/{number}")
+
+    def cancel_job(self, number: int) -> Json:
+        """End a job; what it did not finish has not happened."""
+        answer: Json = self._http.request("DELETE", f"/v1/jobs/{number}").json()
+        return answer
+
+    def follow(self, number: int, heard: Heard | None = None) -> Json:
+        """Wait for a job's end and give its result, or raise what it failed of; `heard` is told how far it is."""
+        pause = 0.05
+        while (job := self.job(number))["state"] in ("waiting", "running"):
+            if heard is not None:
+                heard(job)
+            time.sleep(pause)
+            pause = min(1.0, 1.5 * pause)
+        if job["state"] == "cancelled":
+            raise Conflict(f"Job {number} was cancelled.", "Nothing was changed. Ask again.")
+        if job["state"] == "failed":
+            raise InvalidData(job["cause"], job["fix"])
+        result: Json = job["result"]
+        return result
+
+    def _done(self, path: str, asked: Mapping[str, Any] | None, heard: Heard | None) -> Json:
+        """Ask for a job, and follow it to its end. The same again, while it has not ended, is that job."""
+        job = self._post(path, None if asked is None else dict(asked), idempotent=True)
+        return self.follow(job["number"], heard)
 
     def report(self, name: str, study: str | None = None) -> Json:
         """Rows, missing and clipped values. It stays at the site."""

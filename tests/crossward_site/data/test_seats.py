@@ -1,136 +1,177 @@
-"""Seats and cells are permanent, cells are equal, and who sits in which is chance alone."""
+"""Seats and cells are permanent and the site's, cells are equal, and who sits in which is chance alone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from crossward.errors import (
-    InvalidSetting,
-)
+from crossward.errors import InvalidData, InvalidSetting
 from crossward.privacy.noise import SeededRandomness
 from crossward.protocol.constants import CELLS
-from crossward_site.data.seats import EMPTY, Seats, assign_new, cut
+from crossward_site.data.seats import NOBODY, SeatTable, deal, digest_of, levelled, seat
 
 
-def sizes(cell_of: np.ndarray, cells: int = CELLS) -> np.ndarray:
-    return np.bincount(cell_of, minlength=cells)
+def tags(*persons: int) -> np.ndarray:
+    return np.array(persons, np.uint64)
 
 
-@given(seats=st.integers(0, 500), cells=st.integers(1, 30))
-def test_cells_are_as_equal_as_they_can_be(seats, cells):
-    counts = sizes(cut(seats, SeededRandomness(seats), cells), cells)
-    assert counts.size == cells
-    assert counts.sum() == seats
-    assert counts.max() - counts.min() <= 1
+def by_order(rows: np.ndarray, persons: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Keeps the first rows of a person."""
+    return rank.astype(np.uint64)
 
 
-@given(steps=st.lists(st.integers(0, 70), max_size=8), cells=st.integers(1, 25))
-def test_growing_keeps_every_old_seat_and_the_balance(steps, cells):
-    cell_of = cut(0, SeededRandomness(0), cells)
+def seated(table: SeatTable, persons: np.ndarray, dataset: str = "a", most: int = 1, seed: int = 0, **more: int):
+    return seat(table, dataset, persons, by_order, most, SeededRandomness(seed), **more)
+
+
+# -- dealing ----------------------------------------------------------------------------------------------------------
+@given(st.lists(st.integers(0, 70), max_size=8), st.integers(1, 25))
+def test_cells_stay_as_equal_as_they_can_be(steps, cells) -> None:
+    sizes = np.zeros(cells, np.int64)
     for seed, new in enumerate(steps):
-        grown = assign_new(cell_of, new, SeededRandomness(seed), cells)
-        assert np.array_equal(grown[: cell_of.size], cell_of)
-        assert grown.size == cell_of.size + new
-        assert np.ptp(sizes(grown, cells)) <= 1
-        cell_of = grown
+        dealt = deal(sizes, new, SeededRandomness(seed))
+        assert len(dealt) == new
+        sizes = sizes + np.bincount(dealt, minlength=cells)
+        assert np.ptp(sizes) <= 1
 
 
 @settings(max_examples=60)
-@given(old=st.lists(st.integers(0, 6), max_size=60), new=st.integers(0, 60))
-def test_unequal_cells_are_filled_from_the_bottom(old, new):
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=7), st.integers(0, 60))
+def test_unequal_cells_are_filled_from_the_bottom(old, new) -> None:
     """Beside the slow way: one seat after the other into the smallest cell."""
-    slow = np.bincount(np.array(old, dtype=np.intp), minlength=7)
+    slow = np.array(old)
     for _ in range(new):
         slow[slow.argmin()] += 1
-    fast = sizes(assign_new(np.array(old, dtype=np.intp), new, SeededRandomness(1), 7), 7)
-    assert sorted(fast) == sorted(slow)
+    assert sorted(levelled(np.array(old), sum(old) + new)) == sorted(slow)
 
 
-def test_every_seat_is_equally_likely_in_every_cell():
+def test_every_seat_is_equally_likely_in_every_cell() -> None:
     randomness, seats, runs = SeededRandomness(3), 8, 4000
-    counts = np.zeros((seats, 4))
+    counts, together = np.zeros((seats, 4)), 0
     for _ in range(runs):
-        counts[np.arange(seats), cut(seats, randomness, 4)] += 1
+        cells = deal(np.zeros(4, np.int64), seats, randomness)
+        counts[np.arange(seats), cells] += 1
+        together += cells[0] == cells[1]
     for row in counts:
         assert stats.chisquare(row).pvalue > 1e-4
-
-
-def test_two_seats_share_a_cell_as_often_as_a_random_permutation_makes_them():
-    randomness, runs = SeededRandomness(4), 4000
-    together = 0
-    for _ in range(runs):
-        cell_of = cut(8, randomness, 4)
-        together += cell_of[0] == cell_of[1]
     assert stats.binomtest(together, runs, 1 / 7).pvalue > 1e-4
 
 
-def test_the_operating_system_cuts_differently_each_time():
-    assert not np.array_equal(cut(1000), cut(1000))
+def test_the_operating_system_deals_differently_each_time() -> None:
+    assert not np.array_equal(deal(np.zeros(20, np.int64), 1000), deal(np.zeros(20, np.int64), 1000))
 
 
-def records(*persons: str) -> dict[str, list[int]]:
-    """One record of each person, in this order."""
-    return {person: [number] for number, person in enumerate(persons)}
-
-
-def test_persons_keep_their_seats():
-    first = Seats.empty(cells=2).next_version(records("ann", "bob", "cem", "dot"), SeededRandomness(1))
-    second = first.next_version(records("eve", "dot", "bob"), SeededRandomness(2))
-    third = second.next_version(records("ann", "eve"), SeededRandomness(3))
-    assert sizes(first.cell_of, 2).tolist() == [2, 2]
-    assert second.seat_of == {"ann": 0, "bob": 1, "cem": 2, "dot": 3, "eve": 4}
-    assert third.seat_of == second.seat_of
-    assert np.array_equal(third.cell_of[:4], first.cell_of)
-    assert third.rows_of.tolist() == [1] * 5
-
-
-def test_rows_of_cells():
-    persons = [f"p{i}" for i in range(10)]
-    seats = Seats.empty(cells=3).next_version(records(*persons), SeededRandomness(5))
-    filled, _ = seats.fill(records("p7", "p1", "p4"))
-    assert filled.tolist() == [EMPTY, 1, EMPTY, EMPTY, 2, EMPTY, EMPTY, 0, EMPTY, EMPTY]
-    filled, cells = seats.fill(records(*persons))
-    parts = [filled[cells == cell] for cell in range(3)]
-    assert [part.size for part in parts] == sizes(seats.cell_of, 3).tolist()
-    assert sorted(np.concatenate(parts)) == list(range(10))
-
-
-def test_who_has_no_seat_is_left_out():
-    seats = Seats.empty().next_version(records("ann"), SeededRandomness(1))
-    assert seats.fill(records("bob"))[0].tolist() == [EMPTY]
-
-
-def test_what_is_refused():
+def test_what_is_refused() -> None:
     with pytest.raises(InvalidSetting):
-        cut(-1)
-    with pytest.raises(InvalidSetting):
-        cut(5, cells=0)
-    with pytest.raises(InvalidSetting, match="permanent"):
-        assign_new(np.array([0, 7]), 1, cells=5)
+        deal(np.zeros(20, np.int64), -1)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.dictionaries(st.integers(0, 60), st.integers(1, 3), min_size=1), min_size=1, max_size=4))
-def test_seats_only_ever_grow(versions) -> None:
-    seats = Seats.empty()
-    for people in versions:
-        rows_of, start = {}, 0
-        for person, count in people.items():
-            rows_of[str(person)] = list(range(start, start + count))
-            start += count
-        after = seats.next_version(rows_of)
-        old = len(seats.rows_of)
-        assert after.cell_of[:old].tolist() == seats.cell_of.tolist()
-        assert (after.rows_of[:old] >= seats.rows_of).all()
-        filled, cells = after.fill(rows_of)
-        assert sorted(filled[filled != EMPTY].tolist()) == list(range(start))
-        assert len(filled) == len(cells) == after.rows_of.sum()
-        for rows in rows_of.values():  # all of a person's records lie in one cell
-            assert len({int(cells[k]) for k in np.flatnonzero(np.isin(filled, rows))}) == 1
-        seats = after
-    counts = np.bincount(seats.cell_of, minlength=CELLS)
-    assert counts.max() - counts.min() <= 1
+# -- seating ----------------------------------------------------------------------------------------------------------
+def model(versions: list[tuple[str, list[int]]], most: int):
+    """What seating should give, with dictionaries: who has how many rows in which dataset."""
+    rows: dict[str, dict[int, int]] = {}
+    for dataset, people in versions:
+        here = rows.setdefault(dataset, {})
+        for person in set(people):
+            here[person] = max(here.get(person, 0), min(most, people.count(person)))
+    return rows
+
+
+datasets = st.lists(
+    st.tuples(st.sampled_from("ab"), st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 12), max_size=60)), max_size=5
+)
+
+
+@settings(max_examples=150)
+@given(datasets, st.integers(1, 3), st.integers(1, 30))
+def test_a_person_keeps_one_seat_in_all_datasets_and_versions(versions, most, part) -> None:
+    table, cell_of = SeatTable.empty(), {}
+    for seed, (dataset, people) in enumerate(versions):
+        persons = tags(*people)
+        before = table
+        done = seated(table, persons, dataset, most, seed, part=part)
+        table = done.table
+        assert np.all(table.tags[1:] > table.tags[:-1])
+        for tag, cell in zip(table.tags.tolist(), table.cells.tolist(), strict=True):
+            assert cell_of.setdefault(tag, cell) == cell  # for good
+        assert set(cell_of) == set(table.tags.tolist())
+        # Every row sits in its person's cell, or nowhere; at most so many of a person.
+        kept = done.cells != NOBODY
+        assert [cell_of[person] for person in persons[kept].tolist()] == done.cells[kept].tolist()
+        assert done.kept == np.count_nonzero(kept)
+        for person in set(people):
+            assert np.count_nonzero(kept & (persons == person)) == min(most, people.count(person))
+        assert np.ptp(table.sizes) <= 1
+        assert done.persons == len(set(people))
+        assert done.new == len(table) - len(before)
+        was = {int(t) for t, r in zip(before.tags, before.rows_of(dataset), strict=True) if r}
+        assert (done.came, done.left, done.stayed) == (
+            len(set(people) - was), len(was - set(people)), len(was & set(people)),
+        )  # fmt: skip
+    for dataset, people in model(versions, most).items():
+        found = dict(zip(table.tags.tolist(), table.rows_of(dataset).tolist(), strict=True))
+        assert {person: rows for person, rows in found.items() if rows} == people
+        assert sum(table.counts(dataset)) == sum(people.values())
+
+
+def test_parts_change_nothing_but_chance() -> None:
+    persons = np.random.default_rng(1).integers(0, 2**64, 5000, np.uint64)
+    one, many = seated(SeatTable.empty(), persons), seated(SeatTable.empty(), persons, part=100)
+    assert np.array_equal(one.table.tags, many.table.tags)
+    assert one.table.counts("a") == many.table.counts("a")
+
+
+def test_of_too_many_records_those_with_the_smallest_keys_are_kept() -> None:
+    persons, keys = tags(5, 9, 5, 5, 9), np.array([30, 1, 10, 20, 2], np.uint64)
+    done = seat(SeatTable.empty(), "a", persons, lambda rows, *_: keys[rows], 2, SeededRandomness(1))
+    assert (done.cells != NOBODY).tolist() == [False, True, True, True, True]
+
+
+def test_who_left_keeps_the_seat_and_the_rows() -> None:
+    first = seated(SeatTable.empty(), tags(1, 2, 3, 4))
+    second = seated(first.table, tags(2, 5), seed=1)
+    assert sum(second.table.counts("a")) == 5
+    assert np.array_equal(second.table.cells[:4], first.table.cells)
+    assert (second.came, second.left, second.stayed, second.new) == (1, 3, 1, 1)
+
+
+def test_rows_before_an_undo() -> None:
+    first = seated(SeatTable.empty(), tags(1, 2, 3)).table
+    second = seated(first, tags(2, 3, 4, 4), most=2).table
+    assert first.rows_for(second.tags, "a").tolist() == [1, 1, 1, 0]
+    assert sum(second.with_rows("a", first.rows_for(second.tags, "a")).counts("a")) == 3
+    assert second.with_rows("a", None).counts("a") == (0,) * CELLS
+    assert SeatTable.empty().rows_for(second.tags, "a").tolist() == [0] * 4
+
+
+# -- the file -----------------------------------------------------------------------------------------------------------
+def test_a_table_is_kept_and_its_digest_says_which(tmp_path) -> None:
+    table = seated(seated(SeatTable.empty(), tags(3, 1, 2)).table, tags(2, 7), "b").table
+    digest = table.save(tmp_path / "one", b"s" * 32)
+    assert digest_of(tmp_path / "one") == digest
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o600
+    read = SeatTable.load(tmp_path / "one", digest)
+    assert np.array_equal(read.tags, table.tags)
+    assert np.array_equal(read.cells, table.cells)
+    assert read.counts("a") == table.counts("a")
+    assert read.counts("b") == table.counts("b")
+    assert table.save(tmp_path / "two", b"t" * 32) != digest  # the salt: nobody can try who sits where
+    assert SeatTable.empty().save(tmp_path / "none", b"s" * 32)
+    assert len(SeatTable.load(tmp_path / "none", digest_of(tmp_path / "none"))) == 0
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "gone"])
+def test_a_table_that_is_not_the_one_is_refused(tmp_path, harm) -> None:
+    path = tmp_path / "seats"
+    digest = seated(SeatTable.empty(), tags(*range(100))).table.save(path, b"s" * 32)
+    data = bytearray(path.read_bytes())
+    if harm == "flip":
+        data[-1] ^= 1
+    path.write_bytes(data if harm == "flip" else data[:-1])
+    if harm == "gone":
+        path.unlink()
+    with pytest.raises(InvalidData, match="recover"):
+        SeatTable.load(path, digest)

@@ -1,0 +1,338 @@
+"""`crossward site data`: check data, open, refresh, undo, erase; all of it as jobs that the terminal follows."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crossward.errors import InvalidSetting
+from crossward_cli.checks import print_check
+from crossward_cli.connections import at_site
+from crossward_cli.files import read_mapping, read_text
+from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl
+from crossward_cli.output import clock_bar, print_json, print_table, say, tell
+
+if TYPE_CHECKING:
+    from crossward.client.site import Heard
+
+group = typer.Typer(help="The site's data: check, open, refresh, undo, erase.", no_args_is_help=True)
+
+Dataset = Annotated[str, typer.Argument(help="The dataset.")]
+FILE_HELP = "A file, as ROOT/PATH: a root that the site's settings file declares, and a path below it."
+FilePath = Annotated[str | None, typer.Argument(metavar="FILE", help=FILE_HELP)]
+Connection = Annotated[str | None, typer.Option(help="A connection that the settings file declares, with --query.")]
+Query = Annotated[str | None, typer.Option(help="The SQL query: one SELECT.")]
+Person = Annotated[str | None, typer.Option(help="The column that says whom a record is about.")]
+Mapping = Annotated[Path | None, typer.Option(help="YAML: columns, units, codes, missing words where they differ.")]
+StudyFile = Annotated[Path | None, typer.Option(help="A study file that the data should fit.")]
+PerPerson = Annotated[int, typer.Option(min=1, max=100, help="Keep at most so many of a person's records.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+PARQUET = (".parquet", ".pq")
+
+
+@group.command("check")
+def check(
+    site_token: SiteToken,
+    file: FilePath = None,
+    connection: Connection = None,
+    query: Query = None,
+    person: Person = None,
+    mapping: Mapping = None,
+    study: StudyFile = None,
+    records_per_person: PerPerson = 1,
+    suggest: Annotated[Path | None, typer.Option(help="Write a mapping that mends what a mapping can.")] = None,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Look at data and tell every problem at once. A dry run: nothing is opened, nothing is kept."""
+    place, columns = _place(file, connection, query), _columns(person, mapping)
+    with at_site(site, site_token, ca) as client, _following(json) as heard:
+        found = client.check_data(
+            place, columns, records_per_person=records_per_person, study=_study(study), heard=heard
+        )
+    if suggest is not None:
+        suggest.write_text(found["suggestion"], encoding="utf-8")
+    if json:
+        print_json(found)
+    else:
+        print_check(found)
+        if suggest is not None:
+            print(f"The suggested mapping is in {suggest}: look at it, then give it with --mapping.")
+    if not found["ready"]:
+        raise typer.Exit(1)
+
+
+@group.command("open")
+def open_data(
+    name: Annotated[str, typer.Argument(help="A name for the dataset.")],
+    site_token: SiteToken,
+    file: FilePath = None,
+    epsilon: Annotated[float | None, typer.Option(help="What each person here may lose for life; once.")] = None,
+    delta: Annotated[float, typer.Option(help="The lifetime delta of each person.")] = 0.0,
+    zcdp: Annotated[bool, typer.Option("--zcdp", help="Keep the budget by zCDP; needs --delta.")] = False,
+    connection: Connection = None,
+    query: Query = None,
+    person: Person = None,
+    mapping: Mapping = None,
+    study: StudyFile = None,
+    records_per_person: PerPerson = 1,
+    yes: Yes = False,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Make the sealed copy that studies read. Until something is charged for it, it can be undone."""
+    from crossward.privacy.budget import check_delta, check_epsilon
+    from crossward.protocol.constants import FilterKind
+
+    place, columns = _place(file, connection, query), _columns(person, mapping)
+    if epsilon is not None:
+        check_epsilon(epsilon)
+    if delta:
+        check_delta(delta)
+    with at_site(site, site_token, ca) as client:
+        budget = client.budget()
+        if not yes:
+            known = epsilon if epsilon is not None else None if budget is None else budget["epsilon"]
+            if known is None:
+                raise InvalidSetting("The site has no budget yet.", "Say what each person may lose for life: --epsilon 1.")
+            say(_meaning(known, records_per_person), wrap=True)
+            _confirm(f"Open {name}?")
+        with _following(json) as heard:
+            report = client.open_dataset(
+                name,
+                place,
+                columns,
+                epsilon=epsilon,
+                delta=delta,
+                filter=FilterKind.ZCDP if zcdp else FilterKind.BASIC,
+                records_per_person=records_per_person,
+                study=_study(study),
+                heard=heard,
+            )
+    text = f"{name} is open: {_who(report)}\nUntil a study is charged for it: crossward site data undo {name}."
+    tell(report, text, as_json=json)
+
+
+@group.command("refresh")
+def refresh(
+    name: Dataset,
+    site_token: SiteToken,
+    file: FilePath = None,
+    connection: Connection = None,
+    query: Query = None,
+    mapping: Mapping = None,
+    study: StudyFile = None,
+    opt_out: Annotated[Path | None, typer.Option(help="A file of ids, one a line, who must not be in it.")] = None,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Bring a new version, from where the last one came or from another place. Persons keep their seats."""
+    place = None if file is None and connection is None else _place(file, connection, query)
+    with at_site(site, site_token, ca) as client, _following(json) as heard:
+        if opt_out is not None:
+            client.erase(_ids(opt_out), heard)
+        new = None if mapping is None else read_mapping(mapping)
+        report = client.refresh_dataset(name, place, new, study=_study(study), heard=heard)
+    text = (
+        f"{name} is at version {report['version']}: {_who(report)}\n"
+        f"{report['came']:,} came, {report['left']:,} left, {report['stayed']:,} stayed"
+        f"{_changed(report)}. Until a study is charged for it: crossward site data undo {name}."
+    )
+    tell(report, text, as_json=json)
+
+
+@group.command("undo")
+def undo(
+    name: Dataset, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
+) -> None:
+    """Take the last version back; refused once anything was charged for it."""
+    with at_site(site, site_token, ca) as client, _following(json) as heard:
+        left = client.undo_dataset(name, heard)
+    version = left["version"]
+    text = f"{name} is back at version {version}." if version else f"{name} is gone, as if it had never been opened."
+    tell(left, text, as_json=json)
+
+
+@group.command("erase")
+def erase(
+    site_token: SiteToken,
+    persons: Annotated[list[str] | None, typer.Argument(help="Ids, as the hospital's tables have them.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A file of ids, one a line.")] = None,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Remove persons from every sealed copy, and keep them out of all to come. What was spent stays spent."""
+    ids = [*(persons or []), *([] if file is None else _ids(file))]
+    if not ids:
+        raise InvalidSetting("Nobody is named.", "Give ids, or --file FILE with one a line.")
+    with at_site(site, site_token, ca) as client, _following(json) as heard:
+        gone = client.erase(ids, heard)
+    text = f"{gone['rows']:,} rows of {len(ids):,} named persons are gone; new versions leave these persons out."
+    tell(gone, text, as_json=json)
+
+
+@group.command("report")
+def report(
+    name: Dataset,
+    site_token: SiteToken,
+    study: Annotated[str | None, typer.Option(help="How the data fit this study.")] = None,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Rows, missing and clipped values. For the site's own eyes."""
+    with at_site(site, site_token, ca) as client:
+        found = client.report(name, study)
+    if json:
+        print_json(found)
+        return
+    print(f"{found['dataset']}, version {found['version']}: {_who(found)}")
+    print_table(("column", "missing"), ((column, found["missing"].get(column, "")) for column in found["columns"]))
+    if fit := found.get("fit"):
+        print(f"Read for the study {fit['study']}: {fit['rows']:,} rows, {fit['positives']:,} of them positive.")
+        counts = ("missing", "unread", "clipped", "recoded")
+        print_table(("feature", *counts), ((f, *(n[key] for key in counts)) for f, n in fit["features"].items()))
+
+
+@group.command("jobs")
+def jobs(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False) -> None:
+    """What is being done with data, and what was done last."""
+    with at_site(site, site_token, ca) as client:
+        known = client.jobs()
+    if json:
+        print_json(known)
+        return
+    columns = ("number", "kind", "dataset", "state", "cause")
+    print_table((*columns, "progress"), ((*(job[key] or "" for key in columns), f"{job['progress']:.0%}") for job in known))
+
+
+@group.command("follow")
+def follow(
+    number: Annotated[int, typer.Argument(help="The job, from `crossward site data jobs`.")],
+    site_token: SiteToken,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Wait for a job that another command, or a lost connection, has left."""
+    with at_site(site, site_token, ca) as client, _following(json) as heard:
+        result = client.follow(number, heard)
+    tell(result, f"Job {number} is done.", as_json=json)
+
+
+@group.command("cancel")
+def cancel(
+    number: Annotated[int, typer.Argument(help="The job, from `crossward site data jobs`.")],
+    site_token: SiteToken,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """End a job. What it did not finish has not happened."""
+    with at_site(site, site_token, ca) as client:
+        job = client.cancel_job(number)
+    tell(job, f"Job {number} is {job['state']}; it ends as soon as it looks up.", as_json=json)
+
+
+def recover(
+    site_token: SiteToken,
+    yes: Yes = False,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Go on where the table of seats is lost and no backup has it. Every cell is then at the largest spend."""
+    with at_site(site, site_token, ca) as client:
+        budget = client.budget()
+        if not yes:
+            spent = 0.0 if budget is None else budget["epsilon_spent"]
+            say(
+                f"Nobody knows any more who sat in which cell. All 20 cells will count epsilon {spent:g} as spent, the "
+                "most that any has; every dataset is closed, and is opened again from its place. This is final."
+            )
+            _confirm("Recover?")
+        with _following(json) as heard:
+            done = client.recover(heard)
+    tell(done, f"Recovered, by line {done['line']} of the ledger. Open the data again.", as_json=json)
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+def _who(report: dict[str, Any]) -> str:
+    known = f", {report['known']:,} of them known from before" if report["known"] else ""
+    dropped = f"; {report['records_dropped']:,} records beyond those kept" if report["records_dropped"] else ""
+    out = f"; {report['opted_out']:,} rows of people who opted out left away" if report["opted_out"] else ""
+    return f"{report['rows']:,} rows of {report['persons']:,} persons{known}{dropped}{out}."
+
+
+def _changed(report: dict[str, Any]) -> str:
+    return f", {report['changed']:,} of them changed beyond belief" if report["changed"] else ""
+
+
+def _meaning(epsilon: float, records: int) -> str:
+    """What a lifetime budget means for one person, before it is given."""
+    odds = math.exp(min(epsilon, 50.0))
+    after = [100 * p * odds / (1 - p + p * odds) for p in (0.01, 0.5)]
+    each = f" A study that asks epsilon e of a record takes {records} e of a person." if records > 1 else ""
+    return (
+        f"Each person at this site may lose epsilon {epsilon:g}, for life, in all datasets and studies together.{each}\n"
+        f"Whoever suspects something about a person with 1 % may after everything be sure of it with at most "
+        f"{after[0]:.3g} %, and with 50 % at most {after[1]:.3g} %.\n"
+        "The budget is final once the first study is charged; until then `data undo` takes this back."
+    )
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidSetting("Nobody is there to ask.", "Read what is said above, then give --yes.")
+    typer.confirm(question, abort=True)
+
+
+# -- what is asked --------------------------------------------------------------------------------------------------
+def _place(file: str | None, connection: str | None, query: str | None) -> dict[str, Any]:
+    """Where the data lie: a file under a root, or a query on a connection."""
+    if (file is None) == (connection is None) or (connection is None) != (query is None):
+        raise InvalidSetting("Say where the data lie in one way.", "FILE as ROOT/PATH, or --connection NAME --query Q.")
+    if connection is not None:
+        return {"kind": "sql", "connection": connection, "query": query}
+    root, _, path = str(file).partition("/")
+    if not path:
+        raise InvalidSetting(f"{file} names no root.", "Write ROOT/PATH: the settings file declares the roots.")
+    kind = "parquet" if path.lower().endswith(PARQUET) or path.endswith("/") else "csv"
+    return {"kind": kind, "root": root, "path": path}
+
+
+def _columns(person: str | None, mapping: Path | None) -> dict[str, Any]:
+    columns = ({} if person is None else {"person": person}) | ({} if mapping is None else read_mapping(mapping))
+    if "person" not in columns:
+        raise InvalidSetting("Nothing says whom a record is about.", "Give --person COLUMN, or `person:` in the mapping.")
+    return columns
+
+
+def _study(path: Path | None) -> str | None:
+    return None if path is None else read_text(path)
+
+
+def _ids(path: Path) -> list[str]:
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()]
+
+
+@contextmanager
+def _following(json: bool) -> Iterator[Heard]:
+    """Shows how far a job is while it goes on, where somebody looks."""
+    if json or not sys.stderr.isatty():
+        yield lambda job: None
+        return
+    with clock_bar() as bar:
+        task = bar.add_task("waiting", total=1.0)
+        yield lambda job: bar.update(task, completed=job["progress"], description=job["step"] or job["state"])

@@ -1,0 +1,104 @@
+"""The sealed copy: nothing is lost, nobody else can read it, damage is noticed, persons can be removed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossward.errors import StorageFailed
+from crossward_site.data.sealed import Frames, SealedCopy, compact, pack, read_frames, write_cells
+
+SECRET = b"k" * 32
+texts = st.text(max_size=12) | st.sampled_from(
+    ["126", "126.0", "007", "7", "-0", "1e5", "100000", "0x10", " 5", "+5", "nan", "inf", "5.50", "5.5", "1,5", "", "NA"]
+)
+
+
+@settings(max_examples=400)
+@given(st.lists(st.none() | texts, min_size=1, max_size=50))
+def test_texts_come_back_as_they_were(values) -> None:
+    column = pa.array(values, pa.string())
+    assert compact(column).cast(pa.string()).equals(column)
+
+
+def test_numbers_are_kept_as_numbers_where_nothing_is_lost() -> None:
+    assert compact(pa.array(["1", "22", None])).type == pa.int64()
+    assert compact(pa.array(["1.5", "22", None])).type == pa.float64()
+    for odd in (["1.50"], ["007"], ["0x10"], ["1e5"], ["<0.3"], ["nan"], ["1,5"]):
+        assert compact(pa.array(odd)).type == pa.string(), odd
+    assert pa.types.is_dictionary(compact(pa.array(["yes", "no"] * 50)).type)
+
+
+def sealed(folder, batches):
+    with Frames(folder / "r", SECRET) as frames:
+        for batch in batches:
+            frames.write(pack(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64)))
+    cells = np.concatenate([np.full(len(batch), index, np.uint8) for index, batch in enumerate(batches)])
+    write_cells(folder / "c", SECRET, cells, [len(batch) for batch in batches])
+    return SealedCopy(folder / "r", folder / "c", SECRET, ["tag", "x"])
+
+
+BATCHES = [pa.record_batch({"x": [1.0, None], "tag": ["a", "b"]}), pa.record_batch({"x": [3.0], "tag": ["7"]})]
+
+
+def test_columns_come_in_the_order_they_are_asked_for(tmp_path) -> None:
+    copy = sealed(tmp_path, BATCHES)
+    found = list(copy.batches(["x", "tag"]))
+    assert [batch.columns.to_pydict() for batch in found] == [
+        {"x": [1.0, None], "tag": ["a", "b"]},
+        {"x": [3.0], "tag": [7]},  # a number writes this text exactly so
+    ]
+    assert [batch.cells.tolist() for batch in found] == [[0, 0], [1]]
+    assert [batch.columns.to_pydict() for batch in copy.batches(["tag"])] == [{"tag": ["a", "b"]}, {"tag": [7]}]
+    assert [len(batch.cells) for batch in copy.batches(())] == [2, 1]
+    assert [tags.tolist() for tags in copy.persons()] == [[0, 1], [0]]
+
+
+def test_persons_are_removed(tmp_path) -> None:
+    copy = sealed(tmp_path, BATCHES)
+    assert copy.without(np.array([0], np.uint64), tmp_path / "r2", tmp_path / "c2") == 2
+    left = list(SealedCopy(tmp_path / "r2", tmp_path / "c2", SECRET, ["tag", "x"]).batches(["x"]))
+    assert [batch.columns.to_pydict()["x"] for batch in left] == [[None], []]
+    assert [batch.cells.tolist() for batch in left] == [[0], []]
+
+
+def test_only_the_site_can_read_it(tmp_path) -> None:
+    sealed(tmp_path, BATCHES)
+    assert (tmp_path / "r").stat().st_mode & 0o777 == 0o600
+    for content in (b"tag", b"ARROW"):
+        assert content not in (tmp_path / "r").read_bytes()
+    with pytest.raises(StorageFailed, match="not as it was written"):
+        list(read_frames(tmp_path / "r", b"l" * 32))
+    (tmp_path / "r").rename(tmp_path / "other")  # one file is not another
+    with pytest.raises(StorageFailed, match="not as it was written"):
+        list(read_frames(tmp_path / "other", SECRET))
+
+
+def test_every_flipped_bit_and_every_cut_is_noticed(tmp_path) -> None:
+    with Frames(tmp_path / "f", SECRET) as frames:
+        frames.write(b"one")
+        frames.write(b"two")
+    whole = (tmp_path / "f").read_bytes()
+    assert list(read_frames(tmp_path / "f", SECRET)) == [b"one", b"two"]
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        (tmp_path / "f").write_bytes(changed)
+        with pytest.raises(StorageFailed):
+            list(read_frames(tmp_path / "f", SECRET))
+        (tmp_path / "f").write_bytes(whole[:place])
+        with pytest.raises(StorageFailed):
+            list(read_frames(tmp_path / "f", SECRET))
+    (tmp_path / "f").write_bytes(whole + b"\0")
+    with pytest.raises(StorageFailed):
+        list(read_frames(tmp_path / "f", SECRET))
+
+
+def test_what_was_not_finished_has_no_name(tmp_path) -> None:
+    with pytest.raises(KeyError), Frames(tmp_path / "f", SECRET) as frames:
+        frames.write(b"one")
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
