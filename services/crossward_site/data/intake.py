@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from crossward.errors import EmptyData, InvalidData
 from crossward.study import Study
 from crossward_connector.tables import Form, Table
+from crossward_site.data.likeness import Likeness
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit
@@ -66,8 +67,12 @@ def take_in(
     secret: bytes,
     opted_out: Tags,
     progress: Progress = unheard,
+    likeness: Likeness | None = None,
 ) -> Intake:
-    """Read a table into a sealed file. Persons who opted out are left out; the id columns are not kept."""
+    """Read a table into a sealed file. Persons who opted out are left out; the id columns are not kept.
+
+    `likeness` takes in what the persons are like, where that is to be compared.
+    """
     names = tuple(name for name in table.form.names if name not in mapping.identity)
     check_columns(table.form.names, mapping, study)
     reader = None if study is None else Reader(study, mapping, table.form.decimal)
@@ -87,6 +92,8 @@ def take_in(
                 taking.missing[name] += missing_in(batch.column(batch.schema.get_field_index(name)))
             if reader is not None and fit is not None:
                 fit.add(reader.read(batch))
+            if likeness is not None:
+                likeness.add(batch, persons)
             frames.write(pack(batch, names, persons))
             taking.persons.append(persons)
             taking.lengths.append(len(batch))

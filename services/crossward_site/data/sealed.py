@@ -144,6 +144,7 @@ class Batch:
     """Rows of a sealed copy: the columns asked for, the person of each row, and its cell."""
 
     columns: pa.RecordBatch
+    persons: Tags
     cells: NDArray[np.uint8]
 
 
@@ -193,19 +194,13 @@ class SealedCopy:
     def batches(self, wanted: Sequence[str]) -> Iterator[Batch]:
         """All rows, kept or not, with these columns."""
         fields = [1 + self._names.index(name) for name in wanted]
-        reading = pa.ipc.IpcReadOptions(included_fields=fields)
+        reading = pa.ipc.IpcReadOptions(included_fields=[0, *fields])
         for frame, cells in self._frames():
             batch = _unpacked(frame, reading)
             # Columns come in the order of the file, whatever order they are asked for in.
             ordered = [batch.column(str(field - 1)) for field in fields]
             columns = pa.RecordBatch.from_arrays(ordered, list(wanted)) if wanted else batch.select([])
-            yield Batch(columns, cells)
-
-    def persons(self) -> Iterator[Tags]:
-        """The person of each row."""
-        reading = pa.ipc.IpcReadOptions(included_fields=[0])
-        for frame, _ in self._frames():
-            yield _unpacked(frame, reading).column(0).to_numpy()
+            yield Batch(columns, batch.column(0).to_numpy(), cells)
 
     def without(self, persons: Tags, records: Path, cells: Path) -> int:
         """Write the copy anew without these persons; gives how many rows went."""

@@ -35,7 +35,7 @@ from crossward.protocol.ledger.lines import OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study, work
 from crossward_service.db.engine import read, write
-from crossward_site.data import seating, usage
+from crossward_site.data import likeness, seating, usage
 from crossward_site.data.checks import check_budget, check_records_per_person
 from crossward_site.data.intake import Intake, Progress, take_in, unheard
 from crossward_site.data.mapping import DataMap
@@ -140,7 +140,7 @@ class Vault:
                 f"{name} knows persons by the column {now.mapping.person!r}; by {mapping.person!r} each would look new.",
                 f"Keep person: {now.mapping.person}, and name the column so in the file or the query.",
             )
-        with self._taking(name, place, mapping, now.records_per_person, study, progress) as taken:
+        with self._taking(name, place, mapping, now.records_per_person, study, progress, now) as taken:
             _check_same_people(name, taken.seated)
             with write(self._site.engine) as connection:
                 version = load_dataset(connection, name).version + 1
@@ -185,8 +185,12 @@ class Vault:
         most: int,
         study: Study | None,
         progress: Progress,
+        before: Dataset | None = None,
     ) -> Iterator[Taken]:
-        """Read, seal and seat; files that are not registered by the end go again."""
+        """Read, seal and seat; files that are not registered by the end go again.
+
+        `before` is the version that the persons should be recognised from.
+        """
         site, file = self._site, _new_name(self._site)
         with read(site.engine) as connection:
             site.check_running(connection)
@@ -195,16 +199,19 @@ class Vault:
         try:
             progress(0.0, "reading")
             with site.connectors.open(place, None) as source:
+                known, new = _likeness(site, before, source.form.names)
                 records = file_of(site, file, "records")
-                intake = take_in(source, mapping, study, records, site.secret, opted_out, progress)
+                intake = take_in(source, mapping, study, records, site.secret, opted_out, progress, new)
             progress(0.8, "seating")
             keys = _Keys(Tagger(site.secret), intake.records)
             seated = seat(table, name, intake.persons, keys, most, site.machine.noise)
             _check_once(intake)
             write_cells(file_of(site, file, "cells"), site.secret, seated.cells, intake.lengths)
             digest = seated.table.save(file_of(site, file, "seats"), site.machine.secret(32))
+            share = 1.0 if new is None else float(new.below) / 2**64
+            strange = 0 if known is None or new is None else likeness.changed(known, new, intake.where, share)
             progress(0.95, "writing down")
-            yield Taken(file, intake, seated, version, digest)
+            yield Taken(file, intake, seated, version, digest, strange)
         except BaseException:
             for kind in KINDS:
                 file_of(site, file, kind).unlink(missing_ok=True)
@@ -394,6 +401,7 @@ class Taken:
     seated: Seated
     seats_before: int
     digest: str
+    changed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +413,17 @@ class _Keys:
 
     def __call__(self, rows: NDArray[np.intp], persons: Tags, rank: NDArray[np.intp]) -> Tags:
         return self.tagger.ordinals(persons, rank) if self.records is None else self.records[rows]
+
+
+def _likeness(
+    site: Site, before: Dataset | None, names: Sequence[str]
+) -> tuple[likeness.Likeness, likeness.Likeness] | tuple[None, None]:
+    """What persons were like in the version before, and room for what they are like now."""
+    if before is None or before.sealed is None:
+        return None, None
+    copy, below = open_copy(site, before), likeness.sampled(before.report.rows)
+    columns = likeness.steady_columns(copy, [name for name in before.report.columns if name in names])
+    return likeness.of_copy(copy, columns, below), likeness.Likeness(columns, below)
 
 
 def _check_once(intake: Intake) -> None:
@@ -446,6 +465,7 @@ def _report(taken: Taken) -> TableReport:
         left=seated.left,
         stayed=seated.stayed,
         opted_out=intake.opted_out,
+        changed=taken.changed,
         fit=None if intake.fit is None else intake.fit.view(),
     )
 

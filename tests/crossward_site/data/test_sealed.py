@@ -54,7 +54,7 @@ def test_columns_come_in_the_order_they_are_asked_for(tmp_path) -> None:
     assert [batch.cells.tolist() for batch in found] == [[0, 0], [1]]
     assert [batch.columns.to_pydict() for batch in copy.batches(["tag"])] == [{"tag": ["a", "b"]}, {"tag": [7]}]
     assert [len(batch.cells) for batch in copy.batches(())] == [2, 1]
-    assert [tags.tolist() for tags in copy.persons()] == [[0, 1], [0]]
+    assert [batch.persons.tolist() for batch in copy.batches(())] == [[0, 1], [0]]
 
 
 def test_persons_are_removed(tmp_path) -> None:

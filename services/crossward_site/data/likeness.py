@@ -1,0 +1,125 @@
+"""Are these still the same people? What seldom changes about a person, such as sex, is compared between two versions.
+
+For columns of few values the agreement beyond chance (Cohen's kappa) is counted over persons who are in both versions:
+
+    kappa = (agree - chance) / (1 - chance),    chance = sum_v share_old(v) share_new(v)
+
+Where it is near 0 in every column, the rows are other people's under the same ids. A person who differs in two or more
+columns that hardly ever change has changed beyond belief. Only the steward hears of either. Of many persons a sample is
+compared, those with the smallest tags; tags are chance.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crossward.errors import InvalidData
+from crossward_site.data.sealed import SealedCopy
+from crossward_site.data.tags import Tags
+
+SAMPLE = 200_000
+FEW_VALUES, MOST_COLUMNS = 12, 16
+FEWEST_PERSONS, FEWEST_COLUMNS = 30, 2
+STRANGERS, STEADY = 0.2, 0.9
+"""Below the first kappa two columns have nothing to do with one another; above the second they hardly ever differ."""
+
+
+@dataclass(slots=True)
+class Likeness:
+    """What persons of a version are like, by columns of few values."""
+
+    columns: tuple[str, ...]
+    below: np.uint64
+    persons: list[Tags] = field(default_factory=list)
+    codes: list[NDArray[np.int64]] = field(default_factory=list)
+
+    def add(self, batch: pa.RecordBatch, persons: Tags) -> None:
+        """Take in a batch: the rows of sampled persons."""
+        rows = np.flatnonzero(persons <= self.below)
+        if rows.size and self.columns:
+            here = batch.select(list(self.columns)).take(rows)
+            self.persons.append(persons[rows])
+            self.codes.append(np.column_stack([_codes(column) for column in here.columns]))
+
+    def firsts(self) -> tuple[Tags, NDArray[np.int64]]:
+        """One row of each person, in the order of tags."""
+        if not self.persons:
+            return np.empty(0, np.uint64), np.empty((0, len(self.columns)), np.int64)
+        persons, first = np.unique(np.concatenate(self.persons), return_index=True)
+        return persons, np.concatenate(self.codes)[first]
+
+
+def sampled(rows: int) -> np.uint64:
+    """The largest tag of a sample: of few rows everyone is in it."""
+    return np.uint64(((1 << 64) - 1) * min(1.0, SAMPLE / max(1, rows)) * (1 - 2**-50))
+
+
+def steady_columns(copy: SealedCopy, names: Sequence[str]) -> tuple[str, ...]:
+    """Columns of few values, by the first rows of a copy."""
+    first = next(copy.batches(names), None)
+    if first is None:
+        return ()
+    few = [name for name in names if 2 <= _distinct(first.columns.column(name)) <= FEW_VALUES]
+    return tuple(few[:MOST_COLUMNS])
+
+
+def of_copy(copy: SealedCopy, columns: tuple[str, ...], below: np.uint64) -> Likeness:
+    """What the persons of a sealed copy are like."""
+    likeness = Likeness(columns, below)
+    if columns:
+        for batch in copy.batches(columns):
+            likeness.add(batch.columns, batch.persons)
+    return likeness
+
+
+def changed(old: Likeness, new: Likeness, where: str, share: float = 1.0) -> int:
+    """How many persons have changed beyond belief, from a sample of this share; refused where all seem to have."""
+    persons, before, after = _both(old, new)
+    if len(persons) < FEWEST_PERSONS or len(old.columns) < FEWEST_COLUMNS:
+        return 0
+    kappas = np.array([_kappa(before[:, k], after[:, k]) for k in range(len(old.columns))])
+    told = kappas[~np.isnan(kappas)]
+    if len(told) >= FEWEST_COLUMNS and np.all(told < STRANGERS):
+        raise InvalidData(
+            f"{where} seems to hold other people under the same ids: in no column of few values do persons agree with "
+            "what was known of them.",
+            "Is it another hospital's table, or were ids dealt anew? Then nobody here is who the seats say.",
+        )
+    steady = kappas >= STEADY
+    return round(np.count_nonzero((before != after)[:, steady].sum(axis=1) >= FEWEST_COLUMNS) / share)
+
+
+def _both(old: Likeness, new: Likeness) -> tuple[Tags, NDArray[np.int64], NDArray[np.int64]]:
+    (one, before), (other, after) = old.firsts(), new.firsts()
+    persons, here, there = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+    return persons, before[here], after[there]
+
+
+def _kappa(before: NDArray[np.int64], after: NDArray[np.int64]) -> float:
+    values, codes = np.unique(np.concatenate([before, after]), return_inverse=True)
+    one, other = codes[: len(before)], codes[len(before) :]
+    shares = [np.bincount(side, minlength=len(values)) / len(before) for side in (one, other)]
+    chance = float(shares[0] @ shares[1])
+    return float("nan") if chance > 1 - 1e-9 else (float(np.mean(one == other)) - chance) / (1 - chance)
+
+
+def _codes(column: pa.Array) -> NDArray[np.int64]:
+    """A number for each value, the same in every batch: that of its text."""
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    words = [zlib.crc32(_text(value).encode()) for value in coded.dictionary.to_pylist()]
+    places = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    return np.array([*words, -1], np.int64)[places]
+
+
+def _text(value: object) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
+def _distinct(column: pa.Array) -> int:
+    return len(column.drop_null().unique())
