@@ -948,6 +948,7 @@ class Chain:
     budget: Budget | None = None
     counted: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("open", "seats", "recover"), 0))
     seated: bool = False  # whether a `seats` came after the last `recover`
+    lost: int = 0  # the line of the last `recover`
     reserved: dict[str, tuple[int, Value]] = field(default_factory=dict)  # by task: a line's number and body
     released: dict[str, tuple[int, Value]] = field(default_factory=dict)
 
@@ -993,7 +994,7 @@ class Chain:
         budget = self.opened()
         self.count("recover", body["number"], "number")
         budget.level()
-        self.seated = False
+        self.seated, self.lost = False, self.length + 1
 
     def opened(self) -> Budget:
         """The budget; Bad if there is none yet."""
@@ -1019,6 +1020,8 @@ class Chain:
     def release(self, body: Value) -> None:
         """The rule for `release`."""
         need(body["task"] in self.reserved, f"{brief(body['task'])} has no reservation", "body.task")
+        late = self.reserved[body["task"]][0] < self.lost
+        need(not late, f"{brief(body['task'])} was reserved before the seats were lost", "body.task")
         need(body["task"] not in self.released, f"{brief(body['task'])} has a release", "body.task")
         self.released[body["task"]] = (self.length + 1, body)
 

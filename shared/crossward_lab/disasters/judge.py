@@ -54,6 +54,7 @@ class _Chain:
     hashes: list[str] = field(default_factory=list)
     spent: dict[int, tuple[int, int]] = field(default_factory=dict)  # of each cell: nano-eps, atto-delta
     seated: bool = False
+    lost: set[str] = field(default_factory=set)  # tasks that were charged and not released when the seats were lost
     charges: dict[str, Any] = field(default_factory=dict)
     released: dict[str, str] = field(default_factory=dict)
 
@@ -70,6 +71,7 @@ class _Chain:
             elif kind == "recover":
                 largest = tuple(map(max, zip(*self.spent.values(), strict=True)))
                 self.spent, self.seated = dict.fromkeys(self.spent, (largest[0], largest[1])), False
+                self.lost |= self.charges.keys() - self.released.keys()
             elif kind == "reserve":
                 _must(subject not in self.charges, f"{whose}: {subject} is charged twice")
                 _must(self.seated, f"{whose}: {subject} is charged while nobody knows who sits where")
@@ -82,6 +84,7 @@ class _Chain:
             elif kind == "release":
                 _must(subject in self.charges, f"{whose}: {subject} is released and was never charged")
                 _must(subject not in self.released, f"{whose}: {subject} is released twice")
+                _must(subject not in self.lost, f"{whose}: {subject} was charged to others than it would read")
                 self.released[subject] = values["digest"]
 
 

@@ -239,14 +239,6 @@ class Book:
             self._last[kind] = next(self._select(self._queries.last_of_kind, kind=kind.value), None)
         return self._last[kind]
 
-    def has_reserved(self, task: str) -> bool:
-        """Whether the task holds a reservation."""
-        return self.find(LineKind.RESERVE, task) is not None
-
-    def has_released(self, task: str) -> bool:
-        """Whether the task has fixed the bytes it publishes."""
-        return self.find(LineKind.RELEASE, task) is not None
-
     def find(self, kind: LineKind, subject: str) -> Line | None:
         """The one line of this kind about a task, or with this number."""
         if (kind, subject) in self._taken:

@@ -4,7 +4,8 @@
     seats      commits to who sits in which cell
     reserve    charges the cells that a task reads, where the filter of each admits it
     release    fixes the bytes of a task that reserved
-    recover    the table of seats is lost: every cell has spent the largest spend, and new seats are due
+    recover    the table of seats is lost: every cell has spent the largest spend, new seats are due, and what was
+               reserved and not released never will be
 
 Use of disjoint cells costs once and overlapping use adds up; no person has lost more than the largest spend of the
 cells. Why this is sound: docs/proofs/cells.md. The rule is a pure function of a `View` (what was there) and a line.
@@ -128,12 +129,8 @@ class View(Protocol):
         """The last line of this kind."""
         ...
 
-    def has_reserved(self, task: str) -> bool:
-        """Whether the task holds a reservation."""
-        ...
-
-    def has_released(self, task: str) -> bool:
-        """Whether the task has fixed the bytes it publishes."""
+    def find(self, kind: LineKind, subject: str) -> Line | None:
+        """The one line of this kind about a task, or with this number."""
         ...
 
 
@@ -196,7 +193,7 @@ def _opened(view: View) -> Balance:
 
 
 def _judge_reserve(view: View, body: ReserveBody) -> Balance:
-    if view.has_reserved(body.task):
+    if view.find(LineKind.RESERVE, body.task) is not None:
         raise AlreadyReserved(f"Task {body.task} holds a reservation.", "Run it under that one.")
     balance = _opened(view)
     if not is_seated(view.last):
@@ -214,21 +211,23 @@ def is_seated(last: Callable[[LineKind], Line | None]) -> bool:
 
 
 def _judge_release(view: View, body: ReleaseBody) -> None:
-    if not view.has_reserved(body.task):
+    reserved, recovery = view.find(LineKind.RESERVE, body.task), view.last(LineKind.RECOVER)
+    if reserved is None:
         raise NotReserved(f"Task {body.task} reserved nothing.", "Reserve, then train, then release.")
-    if view.has_released(body.task):
+    if recovery is not None and reserved.sequence < recovery.sequence:  # it would read others than it charged
+        raise NotReserved(f"Task {body.task} reserved before the table of seats was lost.", "Give the task up.")
+    if view.find(LineKind.RELEASE, body.task) is not None:
         raise AlreadyReleased(f"Task {body.task} has a release.", "Publish those bytes.")
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything a chain says: its head, the balance, the last lines, which tasks reserved and what they released."""
+    """Everything a chain says: its head, the balance, every line by kind and subject, the last line of each kind."""
 
     head: Head = START
     balance: Balance | None = None
+    lines: Mapping[tuple[LineKind, str], Line] = field(default_factory=dict)
     last: Mapping[LineKind, Line] = field(default_factory=dict)
-    reserved: Mapping[str, ReserveBody] = field(default_factory=dict)
-    released: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def seats(self) -> SeatsBody | None:
@@ -239,6 +238,16 @@ class State:
     def seated(self) -> bool:
         """Whether there is a table of seats."""
         return is_seated(self.last.get)
+
+    @property
+    def reserved(self) -> dict[str, ReserveBody]:
+        """What each task reserved."""
+        return {line.body.task: line.body for line in self.lines.values() if isinstance(line.body, ReserveBody)}
+
+    @property
+    def released(self) -> dict[str, str]:
+        """The digest of what each task released."""
+        return {line.body.task: line.body.digest for line in self.lines.values() if isinstance(line.body, ReleaseBody)}
 
 
 def seats_of(line: Line | None) -> SeatsBody | None:
@@ -253,9 +262,7 @@ class Replay:
         state = state or State()
         self.head = state.head
         self._balance = state.balance
-        self._last = dict(state.last)
-        self._reserved = dict(state.reserved)
-        self._released = dict(state.released)
+        self._lines, self._last = dict(state.lines), dict(state.last)
 
     def balance(self) -> Balance | None:
         """The budget and the spends, if it was opened."""
@@ -265,28 +272,20 @@ class Replay:
         """The last line of this kind."""
         return self._last.get(kind)
 
-    def has_reserved(self, task: str) -> bool:
-        """Whether the task holds a reservation."""
-        return task in self._reserved
-
-    def has_released(self, task: str) -> bool:
-        """Whether the task has fixed the bytes it publishes."""
-        return task in self._released
+    def find(self, kind: LineKind, subject: str) -> Line | None:
+        """The one line of this kind about a task, or with this number."""
+        return self._lines.get((kind, subject))
 
     def take(self, line: Line) -> None:
         """Take one more line, or raise and be as before."""
         self._balance = judge(self, line) or self._balance
-        self._last[line.kind] = line
-        if isinstance(line.body, ReserveBody):
-            self._reserved[line.body.task] = line.body
-        if isinstance(line.body, ReleaseBody):
-            self._released[line.body.task] = line.body.digest
+        self._lines[line.kind, line.body.subject] = self._last[line.kind] = line
         self.head = line.head
 
     @property
     def state(self) -> State:
         """What was read so far."""
-        return State(self.head, self._balance, dict(self._last), dict(self._reserved), dict(self._released))
+        return State(self.head, self._balance, dict(self._lines), dict(self._last))
 
 
 def admit(state: State, line: Line) -> State:
