@@ -1020,9 +1020,9 @@ class Chain:
     def release(self, body: Value) -> None:
         """The rule for `release`."""
         need(body["task"] in self.reserved, f"{brief(body['task'])} has no reservation", "body.task")
+        need(body["task"] not in self.released, f"{brief(body['task'])} has a release", "body.task")
         late = self.reserved[body["task"]][0] < self.lost
         need(not late, f"{brief(body['task'])} was reserved before the seats were lost", "body.task")
-        need(body["task"] not in self.released, f"{brief(body['task'])} has a release", "body.task")
         self.released[body["task"]] = (self.length + 1, body)
 
     def reaches(self, line: int, digest: str) -> None:

@@ -112,8 +112,9 @@ class Queries:
         self.hash = select(lines.c.hash).where(owner, lines.c.sequence == bindparam("sequence"))
         every = select(lines).where(owner).order_by(lines.c.sequence)
         self.one = every.where(lines.c.kind == bindparam("kind"), lines.c.subject == bindparam("subject"))
-        last = select(lines).where(owner, lines.c.kind == bindparam("kind"))
-        self.last_of_kind = last.order_by(lines.c.sequence.desc()).limit(1)
+        # Few lines are of a kind that is asked for: by the index of kinds, and not back from the end of the chain.
+        of_kind = select(lines).where(owner, lines.c.kind == bindparam("kind"))
+        self.last_of_kind = of_kind.order_by((lines.c.sequence + 0).desc()).limit(1)
         self.of_study = every.where(lines.c.study == bindparam("study"))
         self.page = every.where(lines.c.sequence > bindparam("after")).limit(bindparam("most"))
         self.spends = select(spend).where(spend.c.owner == bindparam("owner")).order_by(spend.c.cell)

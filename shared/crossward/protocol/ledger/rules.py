@@ -214,10 +214,10 @@ def _judge_release(view: View, body: ReleaseBody) -> None:
     reserved, recovery = view.find(LineKind.RESERVE, body.task), view.last(LineKind.RECOVER)
     if reserved is None:
         raise NotReserved(f"Task {body.task} reserved nothing.", "Reserve, then train, then release.")
-    if recovery is not None and reserved.sequence < recovery.sequence:  # it would read others than it charged
-        raise NotReserved(f"Task {body.task} reserved before the table of seats was lost.", "Give the task up.")
     if view.find(LineKind.RELEASE, body.task) is not None:
         raise AlreadyReleased(f"Task {body.task} has a release.", "Publish those bytes.")
+    if recovery is not None and reserved.sequence < recovery.sequence:  # it would read others than it charged
+        raise NotReserved(f"Task {body.task} reserved before the table of seats was lost.", "Give the task up.")
 
 
 @dataclass(frozen=True, slots=True)
