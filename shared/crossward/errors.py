@@ -27,9 +27,12 @@
     ├── LedgerRefused                      a line the ledger does not take; nothing was written
     │   ├── Malformed                      a line that is no line: a field missing, out of range, or not in its one form
     │   ├── NotNext                        a line that does not extend the head: a gap, a fork, a stale backup
-    │   ├── AlreadyOpen                    the dataset has its lifetime budget
-    │   ├── UnknownDataset                 nobody opened it
-    │   ├── UnknownCell                    the dataset was cut into fewer cells
+    │   ├── AlreadyOpen                    the budget was charged, and is final
+    │   ├── NotOpen                        the ledger has no budget yet
+    │   ├── OutOfTurn                      a version of the budget or the seats, or a recovery, that is not the next
+    │   ├── NotSeated                      who sits in which cell is not committed to, or is lost
+    │   ├── UnknownDataset                 the site has none of this name
+    │   ├── UnknownCell                    there are fewer cells
     │   ├── AlreadyReserved                the task holds another reservation
     │   ├── NotReserved                    a release that nobody paid for
     │   ├── AlreadyReleased                the task released other bytes
@@ -189,15 +192,27 @@ class NotNext(LedgerRefused):
 
 
 class AlreadyOpen(LedgerRefused):
-    """The dataset was opened before; a lifetime budget is fixed once."""
+    """The budget is final with the first charge, and so is the number of cells with the first opening."""
+
+
+class NotOpen(LedgerRefused):
+    """A line that needs a budget, in a ledger that has none yet."""
+
+
+class OutOfTurn(LedgerRefused):
+    """A version of the budget or of the seats, or a recovery, that is not the next: they count without gaps."""
+
+
+class NotSeated(LedgerRefused):
+    """A reservation while no line commits to who sits in which cell, or since the table of seats was lost."""
 
 
 class UnknownDataset(LedgerRefused):
-    """A reservation on a dataset that was never opened."""
+    """The site has no dataset of this name."""
 
 
 class UnknownCell(LedgerRefused):
-    """A reservation on a cell that the dataset does not have."""
+    """A reservation on a cell that is not there."""
 
 
 class AlreadyReserved(LedgerRefused):

@@ -39,6 +39,8 @@ VERSION = 1  # of the protocol: the only one that this verifier reads
 LARGEST = 2**53 - 1  # a whole number beyond it travels as a text
 MOST_NANO_EPSILON = 10**15
 MOST_ATTO_DELTA = 10**18
+MOST_BUDGET_NANO_EPSILON = 10**11
+MOST_BUDGET_ATTO_DELTA = 10**15
 MOST_COLUMNS = 10_000
 MOST_PARTIES = 1_000
 MOST_CELLS = 1_000
@@ -516,14 +518,16 @@ STUDY = fields({
 })  # fmt: skip
 BODIES = {
     "open": fields({
-        "dataset": LEDGER_NAME, "cells": whole(1, MOST_CELLS), "filter": one_of("basic", "zcdp"),
-        "nano_epsilon": whole(0, MOST_NANO_EPSILON), "atto_delta": large(0, MOST_ATTO_DELTA),
+        "version": whole(1), "cells": whole(1, MOST_CELLS), "filter": one_of("basic", "zcdp"),
+        "nano_epsilon": whole(0, MOST_BUDGET_NANO_EPSILON), "atto_delta": whole(0, MOST_BUDGET_ATTO_DELTA),
     }),
+    "seats": fields({"version": whole(1), "commitment": DIGEST}),
     "reserve": fields({
-        "task": LEDGER_NAME, "study": LEDGER_NAME, "dataset": LEDGER_NAME, "study_hash": DIGEST, **CHARGE,
+        "task": LEDGER_NAME, "study": LEDGER_NAME, "study_hash": DIGEST, **CHARGE,
         "cells": items(whole(0, MOST_CELLS - 1), 1, MOST_CELLS), "release": DIGEST,
     }),
     "release": fields({"task": LEDGER_NAME, "digest": DIGEST}),
+    "recover": fields({"number": whole(1)}),
 }  # fmt: skip
 LINE = {"sequence": whole(1), "previous": DIGEST, "kind": one_of(*BODIES), "time": whole(0, LATEST), "body": ANYTHING}
 
@@ -912,8 +916,8 @@ def zcdp_limit(nano_epsilon: int, atto_delta: int) -> int:
         return int((10**18 * (root * root)).to_integral_value(decimal.ROUND_FLOOR))
 
 
-class Dataset:
-    """A dataset of a ledger: its budget, and what each cell has spent."""
+class Budget:
+    """The budget of a ledger, and what each cell has spent of it."""
 
     def __init__(self, body: Value) -> None:
         self.cells, self.zcdp, self.budget = body["cells"], body["filter"] == "zcdp", cost(body)
@@ -930,13 +934,21 @@ class Dataset:
             need(admits, f"the budget of cell {cell} does not admit it", "body")
             self.spent[cell] = (e, d, r)
 
+    def level(self) -> None:
+        """Every cell has spent the largest of all cells, number by number."""
+        largest = tuple(max(column) for column in zip((0, 0, 0), *self.spent.values(), strict=True))
+        self.spent = dict.fromkeys(range(self.cells), (largest[0], largest[1], largest[2]))
+
 
 @dataclass
 class Chain:
     """A ledger, taken line by line under the rule."""
 
     hashes: list[str] = field(default_factory=lambda: [NOTHING])  # of line 0, 1, 2 ...
-    datasets: dict[str, Dataset] = field(default_factory=dict)
+    budget: Budget | None = None
+    counted: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("open", "seats", "recover"), 0))
+    seated: bool = False  # whether a `seats` came after the last `recover`
+    lost: int = 0  # the line of the last `recover`
     reserved: dict[str, tuple[int, Value]] = field(default_factory=dict)  # by task: a line's number and body
     released: dict[str, tuple[int, Value]] = field(default_factory=dict)
 
@@ -956,29 +968,61 @@ class Chain:
         fields({**LINE, "body": BODIES[value["kind"]]})(value)
         need(value["sequence"] == self.length + 1, f"is {value['sequence']}, not {self.length + 1}", "sequence")
         need(value["previous"] == self.hashes[-1], "is not the hash of the line before", "previous")
-        {"open": self.open, "reserve": self.reserve, "release": self.release}[value["kind"]](value["body"])
+        {
+            "open": self.open, "seats": self.seats, "reserve": self.reserve, "release": self.release,
+            "recover": self.recover,
+        }[value["kind"]](value["body"])  # fmt: skip
         self.hashes.append(written.decode())
 
     def open(self, body: Value) -> None:
         """The rule for `open`."""
-        need(body["dataset"] not in self.datasets, f"{brief(body['dataset'])} was opened before", "body.dataset")
-        unbounded = body["filter"] == "zcdp" and not 0 < int(body["atto_delta"]) < MOST_ATTO_DELTA
-        need(not unbounded, "is not 1 to 10^18 - 1, as under zcdp", "body.atto_delta")
-        self.datasets[body["dataset"]] = Dataset(body)
+        need(not self.reserved, "the budget is final, for something was reserved", "kind")
+        self.count("open", body["version"], "version")
+        need(body["filter"] != "zcdp" or body["atto_delta"] > 0, "is 0, and zcdp needs a delta", "body.atto_delta")
+        same = self.budget is None or body["cells"] == self.budget.cells
+        need(same, "is not the number of cells opened before", "body.cells")
+        self.budget = Budget(body)
+
+    def seats(self, body: Value) -> None:
+        """The rule for `seats`."""
+        self.opened()
+        self.count("seats", body["version"], "version")
+        self.seated = True
+
+    def recover(self, body: Value) -> None:
+        """The rule for `recover`."""
+        budget = self.opened()
+        self.count("recover", body["number"], "number")
+        budget.level()
+        self.seated, self.lost = False, self.length + 1
+
+    def opened(self) -> Budget:
+        """The budget; Bad if there is none yet."""
+        if self.budget is None:
+            raise Bad("comes before a budget was opened", "kind")
+        return self.budget
+
+    def count(self, kind: str, number: int, name: str) -> None:
+        """Bad unless the lines of this kind count 1, 2, 3 ..."""
+        need(number == self.counted[kind] + 1, f"is {number}, not {self.counted[kind] + 1}", f"body.{name}")
+        self.counted[kind] = number
 
     def reserve(self, body: Value) -> None:
         """The rule for `reserve`."""
         ascend = all(left < right for left, right in itertools.pairwise(body["cells"]))
         need(ascend, "do not ascend, each once", "body.cells")
         need(body["task"] not in self.reserved, f"{brief(body['task'])} has a reservation", "body.task")
-        need(body["dataset"] in self.datasets, f"{brief(body['dataset'])} is not open", "body.dataset")
-        self.datasets[body["dataset"]].charge(body["cells"], *cost(body))
+        budget = self.opened()
+        need(self.seated, "comes before a commitment to who sits in which cell", "kind")
+        budget.charge(body["cells"], *cost(body))
         self.reserved[body["task"]] = (self.length + 1, body)
 
     def release(self, body: Value) -> None:
         """The rule for `release`."""
         need(body["task"] in self.reserved, f"{brief(body['task'])} has no reservation", "body.task")
         need(body["task"] not in self.released, f"{brief(body['task'])} has a release", "body.task")
+        late = self.reserved[body["task"]][0] < self.lost
+        need(not late, f"{brief(body['task'])} was reserved before the seats were lost", "body.task")
         self.released[body["task"]] = (self.length + 1, body)
 
     def reaches(self, line: int, digest: str) -> None:

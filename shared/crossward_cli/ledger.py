@@ -83,14 +83,20 @@ def show(file: File, json: Json = False) -> None:
 def _content(line: Line) -> tuple[str, str]:
     """What a line says, and the epsilon in it."""
     from crossward.privacy.budget import NANO
-    from crossward.protocol.ledger.lines import OpenBody, ReserveBody
+    from crossward.protocol.ledger.lines import OpenBody, RecoverBody, ReleaseBody, ReserveBody, SeatsBody
 
-    body = line.body
-    if isinstance(body, OpenBody):
-        return f"{body.dataset}: {body.cells} cells, {body.filter}", f"{body.nano_epsilon / 10**NANO:g}"
-    if isinstance(body, ReserveBody):
-        return f"study {body.study}, {len(body.cells)} cells of {body.dataset}", f"{body.nano_epsilon / 10**NANO:g}"
-    return f"{body.digest[:12]}... of the task reserved before", ""
+    match line.body:
+        case OpenBody() as body:
+            what = f"budget of a person, version {body.version}: {body.cells} cells, {body.filter}"
+            return what, f"{body.nano_epsilon / 10**NANO:g}"
+        case SeatsBody() as body:
+            return f"who sits in which cell, version {body.version}: {body.commitment[:12]}...", ""
+        case ReserveBody() as body:
+            return f"study {body.study}, {len(body.cells)} cells", f"{body.nano_epsilon / 10**NANO:g}"
+        case ReleaseBody() as body:
+            return f"{body.digest[:12]}... of the task reserved before", ""
+        case RecoverBody() as body:
+            return f"the seats were lost, {body.number}: every cell has spent the largest spend", ""
 
 
 @group.command("verify")
@@ -105,13 +111,18 @@ def verify(
 
     verified = verify_file(file, None if head is None else _head(head))
     end = verified.head
-    spent = {name: balance.spend.nano_epsilon / 10**NANO for name, balance in verified.state.balances.items()}
+    balance = verified.state.balance
+    spent, budget = (
+        (None, None)
+        if balance is None
+        else (balance.spend.nano_epsilon / 10**NANO, balance.opened.nano_epsilon / 10**NANO)
+    )
     if json:
-        print_json({"lines": end.sequence, "head": end.hash, "epsilon_spent": spent})
+        print_json({"lines": end.sequence, "head": end.hash, "epsilon_spent": spent, "epsilon_budget": budget})
         return
     say(f"[green]verified[/]: {end.sequence} lines, head {end.sequence}:{end.hash}", wrap=False)
-    for name, epsilon in spent.items():
-        say(f"  dataset {name}: epsilon {epsilon:g} spent")
+    if balance is not None:
+        say(f"  a person's budget: epsilon {budget:g}, of which {spent:g} is spent")
 
 
 def _head(text: str) -> Head:

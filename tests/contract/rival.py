@@ -11,7 +11,7 @@ from itertools import count
 from sqlalchemy import MetaData
 
 from crossward.errors import CellSpent
-from crossward.protocol.ledger.lines import OpenBody, ReserveBody
+from crossward.protocol.ledger.lines import OpenBody, ReserveBody, SeatsBody
 from crossward_service.db.engine import connect, read, write
 from crossward_service.db.ledger import SqlLedger
 from crossward_service.db.ledger_tables import tables
@@ -28,9 +28,10 @@ def main(url: str, name: str, budget: int, cost: int) -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     with write(engine) as connection:
-        ledger.append(connection, OpenBody("data", 2, "basic", budget), 0)
+        ledger.append(connection, OpenBody(1, 2, "basic", budget), 0)
+        ledger.append(connection, SeatsBody(1, ZEROS), 0)
     for number in count():
-        body = ReserveBody(f"{name}-{number}", "study", ZEROS, "data", (0, 1), cost, 0, ZEROS)
+        body = ReserveBody(f"{name}-{number}", "study", ZEROS, (0, 1), cost, 0, ZEROS)
         try:
             with write(engine) as connection:
                 line = ledger.append(connection, body, number)

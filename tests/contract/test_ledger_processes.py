@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from crossward.errors import StorageBusy
-from crossward.protocol.ledger.lines import OpenBody
+from crossward.protocol.ledger.lines import OpenBody, SeatsBody
 from crossward_service.db.engine import connect, read, write
 from crossward_service.db.ledger import SqlLedger
 
@@ -37,7 +37,7 @@ def start(url: str, names: list[str], budget: int, cost: int) -> list[subprocess
 
 def open_budget(engine: Engine, ledger: SqlLedger, nano: int) -> None:
     with write(engine) as connection:
-        ledger.append(connection, OpenBody("data", 2, "basic", nano), 0)
+        ledger.append(connection, OpenBody(1, 2, "basic", nano), 0)
 
 
 def test_processes_that_race_for_one_budget_never_overspend_it(url, engine, ledger):
@@ -47,10 +47,10 @@ def test_processes_that_race_for_one_budget_never_overspend_it(url, engine, ledg
     assert [rival.returncode for rival in rivals] == [0, 0]
     with read(engine) as connection:
         verified = ledger.verify(connection)
-        lines = [line.hash for line in ledger.lines(connection, after=1)]
+        lines = [line.hash for line in ledger.lines(connection, after=2)]
     assert sum(map(len, answers)) == len(lines) == 100
     assert sorted(hash for answer in answers for hash in answer) == sorted(lines)
-    assert verified.state.balances["data"].spend.nano_epsilon == 700
+    assert verified.state.balance.spend.nano_epsilon == 700
 
 
 def test_processes_killed_while_they_append_leave_a_ledger_that_holds(url, engine, ledger):
@@ -62,12 +62,12 @@ def test_processes_killed_while_they_append_leave_a_ledger_that_holds(url, engin
         confirmed += victim.stdout.read().split("\n")[:-1]  # what follows the last line break was cut
         victim.communicate(timeout=120)
     with write(engine) as connection:  # whatever a victim held is free again
-        lines = [line.hash for line in ledger.lines(connection, after=1)]
+        lines = [line.hash for line in ledger.lines(connection, after=2)]
     with read(engine) as connection:
         verified = ledger.verify(connection)
     assert set(confirmed) <= set(lines)
     assert len(lines) <= len(confirmed) + len(victims)  # each killed at most once between commit and answer
-    assert verified.state.balances["data"].spend.nano_epsilon == len(lines)
+    assert verified.state.balance.spend.nano_epsilon == len(lines)
 
 
 def test_who_waits_too_long_for_the_lock_is_told_so(url, engine, ledger):
@@ -75,9 +75,9 @@ def test_who_waits_too_long_for_the_lock_is_told_so(url, engine, ledger):
     impatient = connect(url, patience=0.2)
     try:
         with write(engine) as connection:
-            ledger.append(connection, OpenBody("more", 1, "basic", 1), 0)
+            ledger.append(connection, SeatsBody(1, "0" * 64), 0)
             with pytest.raises(StorageBusy), write(impatient) as other:
-                ledger.append(other, OpenBody("third", 1, "basic", 1), 0)
+                ledger.append(other, SeatsBody(2, "0" * 64), 0)
         with read(impatient) as connection:
             assert ledger.verify(connection).head.sequence == 2
     finally:
@@ -89,7 +89,7 @@ def test_a_read_sees_one_moment(url, engine, ledger):
     with read(engine) as connection:
         before = ledger.head(connection)
         with write(engine) as other:
-            ledger.append(other, OpenBody("more", 1, "basic", 1), 0)
+            ledger.append(other, SeatsBody(1, "0" * 64), 0)
         assert ledger.verify(connection).head == before
     with read(engine) as connection:
         assert ledger.head(connection).sequence == before.sequence + 1

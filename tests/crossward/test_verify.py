@@ -497,7 +497,7 @@ def rewritten(
     certificate = payload_of((bundle / "certificate.json").read_bytes())
     entry = next(entry for entry in certificate["parties"] if entry["party"] == party)
     entry["head"] = {"hash": previous, "sequence": len(lines)}
-    entry["charged"]["nano_epsilon"] = values[1]["body"]["nano_epsilon"]
+    entry["charged"]["nano_epsilon"] = values[2]["body"]["nano_epsilon"]
     (bundle / "certificate.json").write_bytes(signed(written(certificate), "certificate"))
     receipt = bundle / "receipts" / f"{entry['release']['digest']}.json"
     said = payload_of(receipt.read_bytes()) | {"head": entry["head"]}
@@ -510,8 +510,8 @@ def test_limit_a_ledger_is_not_signed(bundle: Path) -> None:
     def larger_budget(values: list[dict[str, Any]]) -> None:
         values[0]["body"]["nano_epsilon"] *= 2
         values[0]["time"] -= 5
-        values[1]["body"]["cells"] = [7]
-        values[1]["body"]["nano_epsilon"] += 1
+        values[2]["body"]["cells"] = [7]
+        values[2]["body"]["nano_epsilon"] += 1
 
     rewritten(bundle, "main", larger_budget)
     assert verify.verify_bundle(bundle, KEY).verified
@@ -526,7 +526,7 @@ def test_a_rewritten_ledger_misses_the_head(bundle: Path) -> None:
 
 def test_description_was_fixed_when_charged(bundle: Path) -> None:
     """A reservation for another description is caught even if all else was rewritten to fit."""
-    rewritten(bundle, "main", lambda values: values[1]["body"].update(release="1" * 64))
+    rewritten(bundle, "main", lambda values: values[2]["body"].update(release="1" * 64))
     failed = failures(verify.verify_bundle(bundle, KEY))
     assert [(check.part, check.check) for check in failed] == [("ledgers/main.txt", "release")]
 
@@ -540,12 +540,12 @@ def test_ledger_disagrees(bundle: Path, field: str, value: str | None) -> None:
 
     def change(values: list[dict[str, Any]]) -> None:
         if field == "release line":
-            values[2]["body"]["digest"] = "1" * 64
+            values[3]["body"]["digest"] = "1" * 64
         elif field == "less":
             values.pop()
         else:
-            values[1]["body"][field] = value
-            values[2]["body"]["task"] = values[1]["body"]["task"]
+            values[2]["body"][field] = value
+            values[3]["body"]["task"] = values[2]["body"]["task"]
 
     rewritten(bundle, "branch-1", change)
     assert bad_parts(verify.verify_bundle(bundle, KEY)) == {"ledgers/branch-1.txt"}
@@ -563,7 +563,7 @@ def test_charge_left_out(tmp_path: Path) -> None:
         (made / shelf / f"{digest}.json").unlink()
     failed = failures(verify.verify_bundle(made, KEY))
     assert [(check.part, check.check) for check in failed] == [("ledgers/branch-2.txt", "charge")]
-    assert "line 2: reserves for" in failed[0].detail
+    assert "line 3: reserves for" in failed[0].detail
 
 
 def disagrees(function: Callable[..., None], *given: Any) -> str:
@@ -752,7 +752,7 @@ def test_certificate_rules() -> None:
         (("parties", 0, "outcome"), "late", "inputs: parties[2].release.learned_from[1]"),
         (("parties", 0, "outcome"), "failed", "outcomes: parties[0].outcome"),
         (("parties", 2, "charged"), None, "charges: parties[2].charged"),
-        (("parties", 2, "charged", "line"), 4, "charges: parties[2].charged.line"),
+        (("parties", 2, "charged", "line"), 5, "charges: parties[2].charged.line"),
         (("parties", 2, "charged", "nano_epsilon"), 499999999, "charges: parties[2].charged.nano_epsilon"),
         (("parties", 0, "release", "public_key"), two["public_key"], "keys: parties[0].release.public_key"),
         (("parties", 0, "release", "public_key"), None, "owners: parties[0].release.public_key"),
@@ -828,9 +828,11 @@ def test_envelope_rules() -> None:
 def line(kind: str = "open", **body: Any) -> str:
     """A first line of a ledger."""
     bodies = {
-        "open": {"dataset": "d", "cells": 3, "filter": "basic", "nano_epsilon": 5, "atto_delta": 0},
-        "reserve": {"task": "t", "study": "s", "dataset": "d", "study_hash": "0" * 64, "cells": [0], "nano_epsilon": 1,
+        "open": {"version": 1, "cells": 3, "filter": "basic", "nano_epsilon": 5, "atto_delta": 0},
+        "seats": {"version": 1, "commitment": "0" * 64},
+        "reserve": {"task": "t", "study": "s", "study_hash": "0" * 64, "cells": [0], "nano_epsilon": 1,
                     "atto_delta": 0, "release": "0" * 64},
+        "recover": {"number": 1},
     }  # fmt: skip
     return written({"sequence": 1, "previous": "0" * 64, "kind": kind, "time": 0, "body": bodies[kind] | body})
 
@@ -839,22 +841,32 @@ def test_ledger_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verify.verify_ledger(export([line()])).verified
     assert verify.verify_ledger(b"").verified
     for body, path in (
-        ({"dataset": ""}, "line 1.body.dataset"),
-        ({"dataset": "x" * 201}, "line 1.body.dataset"),
-        ({"dataset": "a b"}, "line 1.body.dataset"),
+        ({"version": 0}, "line 1.body.version"),
+        ({"version": "1"}, "line 1.body.version"),
+        ({"dataset": "d"}, "line 1.body.dataset"),
         ({"cells": 0}, "line 1.body.cells"),
         ({"cells": 1001}, "line 1.body.cells"),
         ({"filter": "none"}, "line 1.body.filter"),
         ({"filter": "zcdp"}, "line 1.body.atto_delta"),
-        ({"filter": "zcdp", "atto_delta": "1000000000000000000"}, "line 1.body.atto_delta"),
-        ({"nano_epsilon": 10**15 + 1}, "line 1.body.nano_epsilon"),
+        ({"nano_epsilon": 10**11 + 1}, "line 1.body.nano_epsilon"),
         ({"nano_epsilon": -1}, "line 1.body.nano_epsilon"),
-        ({"atto_delta": "1000000000000000001"}, "line 1.body.atto_delta"),
-        ({"atto_delta": "01000000000000000"}, "line 1.body.atto_delta"),
-        ({"atto_delta": 10**16}, "line 1.body.atto_delta"),
+        ({"atto_delta": 10**15 + 1}, "line 1.body.atto_delta"),
+        ({"atto_delta": "10000000000000000"}, "line 1.body.atto_delta"),
         ({"more": 1}, "line 1.body.more"),
     ):
         assert f"lines: {path}" in str(verify.verify_ledger(export([line(**body)])).failure), body
+    assert verify.verify_ledger(export([line(nano_epsilon=10**11, atto_delta=10**15)])).verified
+    for kind, name, values in (
+        ("seats", "version", (0, True, None, 2**53)),
+        ("seats", "commitment", ("", "A" * 64, None)),
+        ("recover", "number", (0, -1, 0.5, "1")),
+        ("reserve", "dataset", ("d",)),
+        ("reserve", "task", ("", "x" * 201, "a b")),
+        ("reserve", "atto_delta", (10**16, "01000000000000000", "1000000000000000001")),
+    ):
+        for value in values:
+            failure = str(verify.verify_ledger(export([line(kind, **{name: value})])).failure)
+            assert f"lines: line 1.body.{name}" in failure, (kind, name, value)
     for cells in ([], [1, 0], [0, 0], [-1], [1000], [True], 0, None):
         assert "line 1.body.cells" in str(verify.verify_ledger(export([line("reserve", cells=cells)])).failure), cells
     for change in ({"time": 10**14 + 1}, {"sequence": 2}, {"previous": "1" * 64}, {"kind": "close"}, {"more": 1}):
@@ -868,7 +880,7 @@ def test_ledger_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verify.verify_ledger(good).verified
     assert failures(verify.verify_ledger(good * 2))[0].check == "size"
     monkeypatch.undo()
-    long = line(dataset="x" * 70_000)
+    long = line("reserve", task="x" * 70_000)
     assert "65,536" in str(verify.verify_ledger(export([long])).failure)
 
 
@@ -889,7 +901,7 @@ def test_flips_in_each_part(bundle: Path) -> None:
         if kind in ("study", "certificate.txt"):
             continue
         positions = range(len(data)) if len(data) < 1300 else random.sample(range(len(data)), 300)
-        head = (3, data.splitlines()[-1][:64].decode())
+        head = (4, data.splitlines()[-1][:64].decode())
         digest = name.split("/")[-1].removesuffix(".json")
         public = KEY if kind == "ledger" else KEYS[signer_of(data)]["public_key"]
         for broken in flipped(data, positions):
@@ -974,7 +986,7 @@ def test_lines_missing_swapped_cut(bundle: Path) -> None:
                       [row.upper() for row in rows], [row.replace(b" ", b"  ", 1) for row in rows], []):  # fmt: skip
             with Changed(path, b"".join(wrong)):
                 assert bad_parts(verify.verify_bundle(bundle, KEY)) == {f"ledgers/{path.name}"}
-        more = json.loads(line()) | {"sequence": 4, "previous": rows[-1][:64].decode()}
+        more = json.loads(line("seats", version=2)) | {"sequence": 5, "previous": rows[-1][:64].decode()}
         with Changed(path, path.read_bytes() + export([written(more)])):
             assert verify.verify_bundle(bundle, KEY).verified  # a ledger may have grown since
 
@@ -1126,12 +1138,12 @@ def test_command_line(tmp_path: Path) -> None:
         ("receipt", good / "receipts" / release.name, "--key", KEY),
         ("release", release, "--key", public, "--digest", release.stem),
         ("ledger", good / "ledgers" / "main.txt"),
-        ("ledger", good / "ledgers" / "main.txt", "--head", f"3:{last[:64]}"),
+        ("ledger", good / "ledgers" / "main.txt", "--head", f"4:{last[:64]}"),
     ):  # fmt: skip
         assert run(*arguments).returncode == 0
-    wrong = run("ledger", good / "ledgers" / "main.txt", "--head", "4:" + "1" * 64)
+    wrong = run("ledger", good / "ledgers" / "main.txt", "--head", "5:" + "1" * 64)
     assert wrong.returncode == 1
-    assert "NOT verified: ledger: head: the ledger ends at line 3" in wrong.stdout
+    assert "NOT verified: ledger: head: the ledger ends at line 4" in wrong.stdout
     wrong = run("certificate", good / "study.json", "--key", KEY, "--json")
     assert wrong.returncode == 1
     assert "envelope fields" in json.loads(wrong.stdout)["failure"]

@@ -1,7 +1,9 @@
 """The page of the protocol says what the code does: bounds, names, types, fields."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -18,6 +20,7 @@ from crossward.protocol.certificate import (
 )
 from crossward.protocol.constants import DeclineReason, TaskKind
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
+from crossward.protocol.ledger.lines import Body
 from crossward.protocol.messages import ModelMessage, Receipt
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 from crossward.study import Study
@@ -62,7 +65,7 @@ def test_every_bound_is_there():
     named = {name for _, names in BOUNDS for name in re.findall(r"`(\w+)`", names)}
     bounds = {name for name in vars(constants) if name.startswith("MOST_")} | {"LATEST", "LINE_BYTES", "CELLS"}
     assert bounds <= named
-    assert len(BOUNDS) == 15
+    assert len(BOUNDS) == 17
 
 
 def test_the_version_is_the_newest():
@@ -95,6 +98,15 @@ def test_every_field_is_described(title, models):
     told = set(re.findall(r"`(\w+)`", section(title)))
     for model in models:
         assert set(model.model_fields) <= told, model
+
+
+def test_every_kind_of_line_has_its_fields_and_its_rule():
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section("The ledger"), re.MULTILINE))
+    rules = re.findall(r"^- `(\w+)`: ", section("The ledger").split("**Filters.**")[0], re.MULTILINE)
+    assert rules == [body.kind for body in get_args(Body)]
+    for body in get_args(Body):
+        told = re.sub(r"\([^)]*\)", "", rows[body.kind])  # without what is said of the values
+        assert set(re.findall(r"`(\w+)`", told)) == {field.name for field in fields(body)}, body
 
 
 def test_reasons_and_mechanisms_are_all_there():

@@ -26,7 +26,7 @@ from crossward.protocol.constants import COORDINATOR, Role, TaskKind, certificat
 from crossward.protocol.descriptions import description_digest, read_release
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
 from crossward.protocol.ledger.export import export_file
-from crossward.protocol.ledger.lines import START, Head, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import START, Body, Head, Line, OpenBody, ReleaseBody, ReserveBody, SeatsBody
 from crossward.protocol.messages import ModelMessage, Receipt
 from crossward.protocol.states import StudyState, TaskState
 from crossward.study import Study
@@ -84,11 +84,11 @@ class _Run:
         self.releases: list[SignedRelease] = []
         self.receipts: list[SignedReceipt] = []
 
-    def append(self, party: str, body: OpenBody | ReserveBody | ReleaseBody) -> Line:
+    def append(self, party: str, body: Body) -> Line:
         lines = self.ledgers.setdefault(party, [])
-        if not lines and not isinstance(body, OpenBody):
-            opened = OpenBody("patients", 20, "basic", 5 * 10**9, 10**16 + 1)  # a delta beyond 2^53 - 1 atto-delta
-            lines.append(Line.after(START, opened, 1_769_860_800_000))
+        if not lines:
+            lines.append(Line.after(START, OpenBody(1, 20, "basic", 5 * 10**9, 10**15), 1_769_860_800_000))
+            self.append(party, SeatsBody(1, "5" * 64))
         lines.append(Line.after(lines[-1].head, body, lines[-1].time + 1000))
         return lines[-1]
 
@@ -103,9 +103,7 @@ class _Run:
         task, cost = task_id(study.digest, kind, party), trained.release.cost
         described = description_digest(trained.release)
         cells = charged_cells(study, role)
-        reserve = ReserveBody(
-            task, study.id, study.digest, "patients", cells, cost.nano_epsilon, cost.atto_delta, described
-        )
+        reserve = ReserveBody(task, study.id, study.digest, cells, cost.nano_epsilon, cost.atto_delta, described)
         line = self.append(party, reserve)
         charged = CertifiedCharge(line=line.sequence, nano_epsilon=cost.nano_epsilon, atto_delta=cost.atto_delta)
         head = self.append(party, ReleaseBody(task, message.digest)).head

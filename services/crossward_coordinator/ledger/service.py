@@ -64,7 +64,7 @@ def extend(connection: Connection, party: Party, lines: Sequence[Line], now: Mom
 def take_lines(
     connection: Connection, own: Identity, party: str, lines: Sequence[Line], now: Moment
 ) -> SignedReceipt | Stopped:
-    """Lines without a result: a dataset was opened, a task was given up. A stopped party may show that it is sound."""
+    """Lines without a result: a budget, seats, a task that was given up. A stopped party may show that it is sound."""
     who = parties.lock_signer(connection, party)
     head = extend(connection, who, lines, now)
     return head if isinstance(head, Stopped) else receipt(own, who.id, who.version, LINES, None, head, now.time)

@@ -103,8 +103,8 @@ def confirmed(connection: Connection) -> Head:
 def reconcile(site: Site, coordinator: Coordinator) -> Head:
     """Take over what the mirror has beyond this ledger, then go on, if the two are one chain.
 
-    An old backup has also forgotten who came after it was made. Datasets are therefore closed to new versions: a
-    person who returned might get another cell, whose spend is not that person's.
+    An old backup has also forgotten who came after it was made: a person who returned might get another cell, whose
+    spend is not that person's. The last line `seats` shows whether the table of seats here is the one of that moment.
     """
     with read(site.engine) as connection:
         own = site.ledger.head(connection)
@@ -112,8 +112,6 @@ def reconcile(site: Site, coordinator: Coordinator) -> Head:
     with write(site.engine) as connection:
         if lines:
             site.ledger.extend(connection, lines)
-            known = site.ledger.datasets(connection)
-            facts.CLOSED_DATASETS.put(connection, tuple(sorted(known)))
         facts.STOPPED.forget(connection)
         facts.MIRROR_HEAD.forget(connection)
     return sync(site, coordinator)

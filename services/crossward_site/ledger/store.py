@@ -19,10 +19,10 @@ class SiteLedger(SqlLedger):
     def __init__(self) -> None:
         super().__init__(ledger, OWNER)
 
-    def taken_by(self, connection: Connection, study: str, dataset: str, but: str = "") -> Cost:
-        """What a study's reservations on a dataset add up to, other than the task `but`."""
-        charges = [body for body in self._charges(connection, study) if body.dataset == dataset and body.task != but]
-        return sum((body.cost for body in charges), Cost(0))
+    def taken_by(self, connection: Connection, study: str, but: str = "") -> Cost:
+        """What a study's reservations add up to, other than the task `but`."""
+        charges = (body.cost for body in self._charges(connection, study) if body.task != but)
+        return sum(charges, Cost(0))
 
     def hashes_of(self, connection: Connection, study: str) -> frozenset[str]:
         """The hashes of all studies of this id that were charged."""

@@ -35,7 +35,7 @@ class Decision(StrEnum):
 
 
 class Policy(Section):
-    """The steward's rules. None: no limit beyond the dataset's own budget.
+    """The steward's rules. None: no limit beyond the person's budget.
 
     `epsilon_per_study` bounds what one study may take of any person here, `epsilon_lifetime` what all studies together
     may; `minimum_rows` are rows a release must rest on; `methods`, `studies` and `leads` (patterns as in "diabetes-*")
@@ -66,9 +66,9 @@ _POLICY = Fact("policy", TypeAdapter(Policy))
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a study asks of a dataset: cost to a person, rows it rests on, what the study took before, the balance.
+    """What a study asks of a site: cost to a person, rows it rests on, what the study took before, the site's balance.
 
-    Rows and balance are None where no dataset is asked, or none is chosen yet.
+    Rows are None where no dataset is asked, or none is chosen yet; the balance is None where nothing is charged.
     """
 
     study: Study
@@ -135,8 +135,8 @@ def judge_charge(
         study=study,
         cost=Cost(0) if paid else body.cost,
         rows=rows,
-        taken=site.ledger.taken_by(connection, body.study, body.dataset, but=body.task),
-        balance=site.ledger.balance(connection, body.dataset),
+        taken=site.ledger.taken_by(connection, body.study, but=body.task),
+        balance=site.ledger.balance(connection),
         lead=lead,
     )
     return decide(Policy.load(connection), request)

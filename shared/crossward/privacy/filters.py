@@ -119,7 +119,7 @@ class ZcdpFilter:
         if cost.atto_delta:
             raise BudgetExceeded(
                 "A zCDP filter admits pure releases only, and this one has a delta.",
-                "Use a pure method, or register the data with the basic filter.",
+                "Use a pure method (delta 0).",
             )
         after = _add(spend, cost)
         if after.atto_rho > self.limit:

@@ -17,13 +17,19 @@ CELLS = 20
 """A site's seats lie in this many permanent cells."""
 
 MOST_CELLS = 1000
-"""A ledger knows no more cells of a dataset."""
+"""A ledger knows no more cells."""
 
 MOST_NANO_EPSILON = 10**15
-"""An epsilon of a million: beyond it is a typing error, not a budget."""
+"""An epsilon of a million: beyond it is a typing error, not a cost."""
 
 MOST_ATTO_DELTA = 10**18
 """A delta of 1."""
+
+MOST_BUDGET_NANO_EPSILON = 100 * 10**9
+"""An epsilon of 100, the largest of a budget: beyond it nothing is promised that anyone could feel."""
+
+MOST_BUDGET_ATTO_DELTA = 10**15
+"""A delta of 0.001, the largest of a budget: beyond it one person in a thousand may be shown as they are."""
 
 MOST_STUDY_BYTES = 4_000_000
 """A study's canonical form has no more."""

@@ -38,7 +38,7 @@ LEASES = (
     "SELECT tasks.id, tasks.state, lease_until, parties.state FROM tasks LEFT JOIN parties ON parties.id = tasks.party"
 )
 
-SPEND = "SELECT dataset, cell, nano_epsilon, atto_delta FROM ledger_spend WHERE owner = 'self'"
+SPEND = "SELECT cell, nano_epsilon, atto_delta FROM ledger_spend WHERE owner = 'self'"
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -52,7 +52,9 @@ class _Chain:
     """What the judge has seen of one ledger."""
 
     hashes: list[str] = field(default_factory=list)
-    spent: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)  # of each cell: nano-eps, atto-delta
+    spent: dict[int, tuple[int, int]] = field(default_factory=dict)  # of each cell: nano-eps, atto-delta
+    seated: bool = False
+    lost: set[str] = field(default_factory=set)  # tasks that were charged and not released when the seats were lost
     charges: dict[str, Any] = field(default_factory=dict)
     released: dict[str, str] = field(default_factory=dict)
 
@@ -62,18 +64,27 @@ class _Chain:
             self.hashes.append(hash)
             values = json.loads(body)
             if kind == "open":
-                self.spent.update({(values["dataset"], cell): (0, 0) for cell in range(values["cells"])})
+                _must(not self.charges, f"{whose}: another budget after the first charge")
+                self.spent = dict.fromkeys(range(values["cells"]), (0, 0))
+            elif kind == "seats":
+                self.seated = True
+            elif kind == "recover":
+                largest = tuple(map(max, zip(*self.spent.values(), strict=True)))
+                self.spent, self.seated = dict.fromkeys(self.spent, (largest[0], largest[1])), False
+                self.lost |= self.charges.keys() - self.released.keys()
             elif kind == "reserve":
                 _must(subject not in self.charges, f"{whose}: {subject} is charged twice")
+                _must(self.seated, f"{whose}: {subject} is charged while nobody knows who sits where")
                 self.charges[subject] = values
                 for cell in values["cells"]:
-                    epsilon, delta = self.spent[values["dataset"], cell]
+                    epsilon, delta = self.spent[cell]
                     total = epsilon + int(values["nano_epsilon"])
-                    self.spent[values["dataset"], cell] = total, delta + int(values["atto_delta"])
+                    self.spent[cell] = total, delta + int(values["atto_delta"])
                     _must(total <= NANO_BUDGET, f"{whose}: cell {cell} has spent {total} of {NANO_BUDGET} nano-epsilon")
             elif kind == "release":
                 _must(subject in self.charges, f"{whose}: {subject} is released and was never charged")
                 _must(subject not in self.released, f"{whose}: {subject} is released twice")
+                _must(subject not in self.lost, f"{whose}: {subject} was charged to others than it would read")
                 self.released[subject] = values["digest"]
 
 
@@ -89,7 +100,7 @@ class Judge:
         self._states: dict[str, tuple[str, float]] = {}
         self._leases: dict[str, tuple[str, float | None, float]] = {}  # a task's state, its lease, since when
         self._left: dict[str, str] = {}  # task -> the digest of the bytes that have left its site
-        self._paid: dict[str, dict[tuple[str, int], int]] = defaultdict(lambda: defaultdict(int))
+        self._paid: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._forgot = False
         self.studies: dict[str, Study] = {}
         self.seen: list[str] = []
@@ -124,10 +135,10 @@ class Judge:
         with self._looking_at(path) as connection:
             self._extend(connection, chain, "self", str(path.parent.name))
             rows = connection.execute(SPEND).fetchall()
-        stored = {(dataset, cell): (int(epsilon), int(delta)) for dataset, cell, epsilon, delta in rows}
+        stored = {cell: (int(epsilon), int(delta)) for cell, epsilon, delta in rows}
         if stored != chain.spent:
-            (dataset, cell), _ = min(set(stored.items()) ^ set(chain.spent.items()))
-            has, says = _spent(stored.get((dataset, cell))), _spent(chain.spent.get((dataset, cell)))
+            cell, _ = min(set(stored.items()) ^ set(chain.spent.items()))
+            has, says = _spent(stored.get(cell)), _spent(chain.spent.get(cell))
             raise Violation(f"{path.parent.name}: cell {cell} has spent {has} by the table and {says} by the lines")
 
     def _extend(self, connection: sqlite3.Connection, chain: _Chain, owner: str, whose: str) -> None:
@@ -224,8 +235,8 @@ class Judge:
             _must(chain.released.get(task) == digest, f"{task}: bytes leave that its site has not written down")
             charge = chain.charges[task]
             for cell in charge["cells"]:
-                self._paid[party][charge["dataset"], cell] += int(charge["nano_epsilon"])
-                total = self._paid[party][charge["dataset"], cell]
+                self._paid[party][cell] += int(charge["nano_epsilon"])
+                total = self._paid[party][cell]
                 _must(total <= NANO_BUDGET, f"{party}: releases of {total} nano-epsilon have left, of {NANO_BUDGET}")
         _must(self._left[task] == digest, f"{task}: other bytes leave than before")
 

@@ -47,7 +47,7 @@ def _refund() -> Iterator[None]:
             ended = service.find(connection, task.id).state is TaskState.REFUSED
             if ended and line is not None and isinstance(line.body, ReserveBody):
                 spend = ledger.spend
-                charged = (spend.c.dataset == line.body.dataset) & spend.c.cell.in_(line.body.cells)
+                charged = spend.c.cell.in_(line.body.cells)
                 for row in connection.execute(spend.select().where(charged)).all():
                     less = str(int(row.nano_epsilon) - line.body.nano_epsilon)
                     connection.execute(update(spend).where(charged, spend.c.cell == row.cell).values(nano_epsilon=less))

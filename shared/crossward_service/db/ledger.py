@@ -8,10 +8,28 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
-from crossward.errors import AlreadyOpen, AlreadyReleased, AlreadyReserved, ChainBroken, LedgerRefused, NotNext
+from crossward.errors import (
+    AlreadyOpen,
+    AlreadyReleased,
+    AlreadyReserved,
+    ChainBroken,
+    LedgerRefused,
+    NotNext,
+    OutOfTurn,
+)
 from crossward.protocol.ledger.chain import Verified, broken, verify
-from crossward.protocol.ledger.lines import START, Body, Head, Line, LineKind, OpenBody, ReserveBody
-from crossward.protocol.ledger.rules import Balance, State
+from crossward.protocol.ledger.lines import (
+    START,
+    Body,
+    Head,
+    Line,
+    LineKind,
+    OpenBody,
+    RecoverBody,
+    ReserveBody,
+    SeatsBody,
+)
+from crossward.protocol.ledger.rules import Balance, State, is_seated, seats_of
 from crossward_service.db.engine import storage, whole
 from crossward_service.db.ledger_tables import Book, LedgerTables, queries, stored_head, stored_spend
 
@@ -22,8 +40,8 @@ class Ledger(Protocol):
     def append(self, connection: Connection, body: Body, time: int) -> Line:
         """Extend the chain by one line, or raise `LedgerRefused`.
 
-        A dataset is opened once, a task reserves once and releases once: the same body again gives the line that is
-        there, so a caller that does not know whether it was killed before or after simply appends again.
+        A task reserves once and releases once, and of a version or number there is one line: the same body again gives
+        the line that is there, so a caller that does not know whether it was killed before or after appends again.
         """
         ...
 
@@ -44,19 +62,27 @@ class Ledger(Protocol):
         ...
 
     def find(self, connection: Connection, kind: LineKind, subject: str) -> Line | None:
-        """The open line of a dataset, or the reserve or release line of a task."""
+        """The reserve or release line of a task, or the line of a kind that counts with this number."""
         ...
 
     def charges(self, connection: Connection, study: str) -> list[Line]:
         """The reserve lines that name this study, in order, without reading any other."""
         ...
 
-    def datasets(self, connection: Connection) -> list[str]:
-        """Every dataset that was opened, in order, without reading any other line."""
+    def opened(self, connection: Connection) -> OpenBody | None:
+        """The person's budget, if there is one."""
         ...
 
-    def balance(self, connection: Connection, dataset: str) -> Balance | None:
-        """A dataset's budget and spends."""
+    def balance(self, connection: Connection) -> Balance | None:
+        """The person's budget, and what each cell has spent of it."""
+        ...
+
+    def seats(self, connection: Connection) -> SeatsBody | None:
+        """The last version of the table of seats, also where it was lost since."""
+        ...
+
+    def seated(self, connection: Connection) -> bool:
+        """Whether there is a table of seats: one was committed to, and not lost since."""
         ...
 
     def state(self, connection: Connection) -> State:
@@ -70,8 +96,10 @@ class Ledger(Protocol):
 
 _OTHER: dict[LineKind, type[LedgerRefused]] = {
     LineKind.OPEN: AlreadyOpen,
+    LineKind.SEATS: OutOfTurn,
     LineKind.RESERVE: AlreadyReserved,
     LineKind.RELEASE: AlreadyReleased,
+    LineKind.RECOVER: OutOfTurn,
 }
 
 
@@ -88,7 +116,7 @@ class SqlLedger(Ledger):
 
     # -- writing --------------------------------------------------------------------------------------------------
     def append(self, connection: Connection, body: Body, time: int) -> Line:
-        """Extend the chain by one line, once per dataset opened, task reserved and task released."""
+        """Extend the chain by one line, once for each task reserved, task released, version and number."""
         with self._writing(connection) as book:
             line = book.find(body.kind, body.subject)
             if line is None:
@@ -150,7 +178,7 @@ class SqlLedger(Ledger):
             yield from self._book(connection).stored(after, limit)
 
     def find(self, connection: Connection, kind: LineKind, subject: str) -> Line | None:
-        """The open line of a dataset, or the reserve or release line of a task."""
+        """The reserve or release line of a task, or the line of a kind that counts with this number."""
         with storage():
             return self._book(connection).find(kind, subject)
 
@@ -159,15 +187,25 @@ class SqlLedger(Ledger):
         with storage():
             return list(self._book(connection).charges(study))
 
-    def datasets(self, connection: Connection) -> list[str]:
-        """Every dataset that was opened, in order, without reading any other line."""
-        with storage():
-            return [line.body.subject for line in self._book(connection).openings()]
+    def opened(self, connection: Connection) -> OpenBody | None:
+        """The person's budget, if there is one."""
+        balance = self.balance(connection)
+        return None if balance is None else balance.opened
 
-    def balance(self, connection: Connection, dataset: str) -> Balance | None:
-        """A dataset's budget and spends."""
+    def balance(self, connection: Connection) -> Balance | None:
+        """The person's budget, and what each cell has spent of it."""
         with storage():
-            return self._book(connection).balance(dataset)
+            return self._book(connection).balance()
+
+    def seats(self, connection: Connection) -> SeatsBody | None:
+        """The last version of the table of seats, also where it was lost since."""
+        with storage():
+            return seats_of(self._book(connection).last(LineKind.SEATS))
+
+    def seated(self, connection: Connection) -> bool:
+        """Whether there is a table of seats: one was committed to, and not lost since."""
+        with storage():
+            return is_seated(self._book(connection).last)
 
     def _book(self, connection: Connection) -> Book:
         return Book(connection, self._tables, self.owner, START)  # only to read: it never learns the head
@@ -198,27 +236,21 @@ class SqlLedger(Ledger):
             raise broken(last.sequence, f"it is the last, and the head stored is {stored.sequence} {stored.hash}.")
 
     def _verify_spend(self, connection: Connection, state: State) -> None:
-        expected = {
-            (name, cell): spend for name, balance in state.balances.items() for cell, spend in enumerate(balance.spends)
-        }
+        expected = dict(enumerate(state.balance.spends if state.balance is not None else ()))
         with storage():
-            rows = connection.execute(self._queries.all_spends, {"owner": self.owner}).all()
-        found = {(row.dataset, row.cell): stored_spend(row) for row in rows}
-        wrong = [key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key)]
+            rows = connection.execute(self._queries.spends, {"owner": self.owner}).all()
+        found = {row.cell: stored_spend(row) for row in rows}
+        wrong = [cell for cell in expected.keys() | found.keys() if expected.get(cell) != found.get(cell)]
         if wrong:
-            dataset, cell = min(wrong, key=str)
-            line = self._last_charge(connection, dataset, cell)
-            raise broken(
-                line, f"the spend stored for cell {cell} of dataset {dataset} is not what the lines add up to."
-            )
+            cell = min(wrong, key=str)
+            line = self._last_charge(connection, cell) if cell in expected else state.head.sequence
+            raise broken(line, f"the spend stored for cell {cell} is not what the lines add up to.")
 
-    def _last_charge(self, connection: Connection, dataset: Any, cell: Any) -> int:
-        """The last line that changed a cell's spend; for a cell that no line knows, the last line."""
-        last = 0
-        for line in self.lines(connection):
-            match line.body:
-                case OpenBody(dataset=name) if name == dataset:
-                    last = line.sequence
-                case ReserveBody(dataset=name, cells=cells) if name == dataset and cell in cells:
-                    last = line.sequence
-        return last or self.head(connection).sequence
+    def _last_charge(self, connection: Connection, cell: Any) -> int:
+        """The last line that changed the spend of a cell."""
+        return max(
+            line.sequence
+            for line in self.lines(connection)
+            if isinstance(line.body, OpenBody | RecoverBody)
+            or (isinstance(line.body, ReserveBody) and cell in line.body.cells)
+        )

@@ -74,7 +74,7 @@ def tables(metadata: MetaData) -> LedgerTables:
         Column("sequence", BigInteger, primary_key=True, autoincrement=False),
         Column("previous", String(64), nullable=False),
         Column("kind", String(16), nullable=False),
-        Column("subject", String(200), nullable=False),  # the dataset of an open, the task of a reserve or release
+        Column("subject", String(200), nullable=False),  # the task of a reserve or release, the number of any other
         Column(
             "study", String(200)
         ),  # the study of a reserve: what a site asks of a study it finds without reading all
@@ -89,7 +89,6 @@ def tables(metadata: MetaData) -> LedgerTables:
         "ledger_spend",
         metadata,
         Column("owner", String(200), primary_key=True),
-        Column("dataset", String(200), primary_key=True),
         Column("cell", BigInteger, primary_key=True, autoincrement=False),
         # Decimal digits: an epsilon of 5 is 1.25e19 atto-rho, which no integer column of either database holds.
         Column("nano_epsilon", String(80), nullable=False),
@@ -113,17 +112,15 @@ class Queries:
         self.hash = select(lines.c.hash).where(owner, lines.c.sequence == bindparam("sequence"))
         every = select(lines).where(owner).order_by(lines.c.sequence)
         self.one = every.where(lines.c.kind == bindparam("kind"), lines.c.subject == bindparam("subject"))
-        self.of_kind = every.where(lines.c.kind == bindparam("kind"))
+        # Few lines are of a kind that is asked for: by the index of kinds, and not back from the end of the chain.
+        of_kind = select(lines).where(owner, lines.c.kind == bindparam("kind"))
+        self.last_of_kind = of_kind.order_by((lines.c.sequence + 0).desc()).limit(1)
         self.of_study = every.where(lines.c.study == bindparam("study"))
         self.page = every.where(lines.c.sequence > bindparam("after")).limit(bindparam("most"))
-        of_dataset = spend.c.dataset == bindparam("dataset")
-        self.spends = select(spend).where(spend.c.owner == bindparam("owner"), of_dataset).order_by(spend.c.cell)
-        self.all_spends = select(spend).where(spend.c.owner == bindparam("owner"))
+        self.spends = select(spend).where(spend.c.owner == bindparam("owner")).order_by(spend.c.cell)
         self.new_line, self.new_spend = insert(lines), insert(spend)
         self.changed_spend = (
-            update(spend)
-            .where(spend.c.owner == bindparam("of_owner"))
-            .where(spend.c.dataset == bindparam("of_dataset"), spend.c.cell == bindparam("of_cell"))
+            update(spend).where(spend.c.owner == bindparam("of_owner")).where(spend.c.cell == bindparam("of_cell"))
         )
         self.moved_head = (
             update(heads)
@@ -204,8 +201,9 @@ class Book:
         self._queries = queries(tables)
         self._start = head
         self._taken: dict[tuple[LineKind, str], Line] = {}
-        self._balances: dict[str, Balance] = {}
-        self._touched: dict[tuple[str, int], None] = {}
+        self._last: dict[LineKind, Line | None] = {}
+        self._balance: Balance | None = None
+        self._touched: dict[int, None] = {}
 
     @classmethod
     def locked(cls, connection: Connection, tables: LedgerTables, owner: str) -> Book:
@@ -228,25 +226,22 @@ class Book:
             raise broken(self.head.sequence, "the head stored is not the last line stored.")
 
     # -- what the rule asks ---------------------------------------------------------------------------------------
-    def balance(self, dataset: str) -> Balance | None:
-        """A dataset's balance, if it was opened."""
-        if dataset not in self._balances:
-            stored = self.find(LineKind.OPEN, dataset)
-            if stored is None or not isinstance(stored.body, OpenBody):
-                return None
-            self._balances[dataset] = Balance(stored.body, self._spends(stored, stored.body))
-        return self._balances[dataset]
+    def balance(self) -> Balance | None:
+        """The budget and the spends, if it was opened."""
+        if self._balance is None:
+            opened = self.last(LineKind.OPEN)
+            if opened is not None and isinstance(opened.body, OpenBody):
+                self._balance = Balance(opened.body, self._spends(opened, opened.body))
+        return self._balance
 
-    def has_reserved(self, task: str) -> bool:
-        """Whether the task holds a reservation."""
-        return self.find(LineKind.RESERVE, task) is not None
-
-    def has_released(self, task: str) -> bool:
-        """Whether the task has fixed the bytes it publishes."""
-        return self.find(LineKind.RELEASE, task) is not None
+    def last(self, kind: LineKind) -> Line | None:
+        """The last line of this kind."""
+        if kind not in self._last:
+            self._last[kind] = next(self._select(self._queries.last_of_kind, kind=kind.value), None)
+        return self._last[kind]
 
     def find(self, kind: LineKind, subject: str) -> Line | None:
-        """The one line of this kind about a dataset or task."""
+        """The one line of this kind about a task, or with this number."""
         if (kind, subject) in self._taken:
             return self._taken[kind, subject]
         return next(self._select(self._queries.one, kind=kind.value, subject=subject), None)
@@ -254,10 +249,6 @@ class Book:
     def charges(self, study: str) -> Iterator[Line]:
         """The stored reservations for a study, in order."""
         return self._select(self._queries.of_study, study=study)
-
-    def openings(self) -> Iterator[Line]:
-        """The stored lines that opened datasets, in order."""
-        return self._select(self._queries.of_kind, kind=LineKind.OPEN.value)
 
     def _select(self, query: Select[Any], **values: str) -> Iterator[Line]:
         rows = self._connection.execute(query, {"owner": self._owner, **values}).all()
@@ -277,11 +268,10 @@ class Book:
             last, left = rows[-1].sequence, left - len(rows)
 
     def _spends(self, opened: Line, body: OpenBody) -> tuple[Spend, ...]:
-        values = {"owner": self._owner, "dataset": body.dataset}
-        rows = self._connection.execute(self._queries.spends, values).all()
+        rows = self._connection.execute(self._queries.spends, {"owner": self._owner}).all()
         spends = [stored_spend(row) for row in rows]
         if [row.cell for row in rows] != list(range(body.cells)) or None in spends:
-            raise broken(opened.sequence, f"the spend stored for dataset {body.dataset} is incomplete.")
+            raise broken(opened.sequence, "the spend stored for its cells is incomplete.")
         return tuple(spend for spend in spends if spend is not None)
 
     # -- taking and writing ---------------------------------------------------------------------------------------
@@ -289,11 +279,10 @@ class Book:
         """Take one more line by the rule, or raise and be as before."""
         balance = judge(self, line)
         if balance is not None:
-            dataset = balance.opened.dataset
             cells = line.body.cells if isinstance(line.body, ReserveBody) else range(balance.opened.cells)
-            self._balances[dataset] = balance
-            self._touched |= {(dataset, cell): None for cell in cells}
-        self._taken[line.kind, line.body.subject] = line
+            self._balance = balance
+            self._touched |= dict.fromkeys(cells)
+        self._taken[line.kind, line.body.subject] = self._last[line.kind] = line
         self.head = line.head
 
     def write(self) -> None:
@@ -307,7 +296,7 @@ class Book:
         taken = list(self._taken.values())
         try:
             self._connection.execute(self._queries.new_line, [self._row(line) for line in taken])
-            self._write_spends({line.body.dataset for line in taken if isinstance(line.body, OpenBody)})
+            self._write_spends(new=(LineKind.OPEN, "1") in self._taken)
         except IntegrityError:
             raise broken(
                 self._start.sequence, "the tables hold rows that the lines up to here do not explain."
@@ -324,15 +313,11 @@ class Book:
             **_columns(line.body),
         }
 
-    def _write_spends(self, opened: set[str]) -> None:
-        new, changed = [], []
-        for dataset, cell in self._touched:
-            digits = _digits(self._balances[dataset].spends[cell])
-            if dataset in opened:
-                new.append({"owner": self._owner, "dataset": dataset, "cell": cell, **digits})
-            else:
-                changed.append({"of_owner": self._owner, "of_dataset": dataset, "of_cell": cell, **digits})
-        if new:
-            self._connection.execute(self._queries.new_spend, new)
-        if changed:
-            self._connection.execute(self._queries.changed_spend, changed)
+    def _write_spends(self, *, new: bool) -> None:
+        if self._balance is None or not self._touched:
+            return
+        query = self._queries.new_spend if new else self._queries.changed_spend
+        owner, cell = ("owner", "cell") if new else ("of_owner", "of_cell")
+        spends = self._balance.spends
+        rows = [{owner: self._owner, cell: number, **_digits(spends[number])} for number in self._touched]
+        self._connection.execute(query, rows)

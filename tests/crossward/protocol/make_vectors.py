@@ -20,7 +20,16 @@ from crossward.protocol import keys
 from crossward.protocol.canonical import canonical
 from crossward.protocol.certificate import SignedCertificate
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease, to_sign
-from crossward.protocol.ledger.lines import START, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import (
+    START,
+    Body,
+    Line,
+    OpenBody,
+    RecoverBody,
+    ReleaseBody,
+    ReserveBody,
+    SeatsBody,
+)
 from crossward.study import study_for
 from crossward_lab.simulate.hospitals import Federation
 from crossward_service.http.signing import Signer
@@ -115,7 +124,7 @@ def _envelope(signed: SignedRelease | SignedReceipt | SignedCertificate, signer:
     }
 
 
-def _chain(*bodies: OpenBody | ReserveBody | ReleaseBody) -> list[Line]:
+def _chain(*bodies: Body) -> list[Line]:
     lines: list[Line] = []
     for number, body in enumerate(bodies):
         lines.append(Line.after(lines[-1].head if lines else START, body, 1_769_860_800_000 + number))
@@ -123,13 +132,15 @@ def _chain(*bodies: OpenBody | ReserveBody | ReleaseBody) -> list[Line]:
 
 
 def _ledger() -> None:
-    opened = OpenBody("patients", 3, "basic", 10**9, 10**16)
-    concentrated = OpenBody("survey", 2, "zcdp", 10**9, 10**12)
+    opened, seats = OpenBody(1, 3, "basic", 10**9, 10**12), SeatsBody(1, ONES)
+    concentrated = OpenBody(1, 2, "zcdp", 10**9, 10**12)
+    more, again, lost = OpenBody(2, 3, "basic", 2 * 10**9, 10**12), SeatsBody(2, ZEROS), RecoverBody(1)
 
-    def reserve(
-        task: str, cells: tuple[int, ...] = (0, 1), nano: int = 10**8, atto: int = 0, of: str = "patients"
-    ) -> ReserveBody:
-        return ReserveBody(task, "study", ZEROS, of, cells, nano, atto, ONES)
+    def reserve(task: str, cells: tuple[int, ...] = (0, 1), nano: int = 10**8, atto: int = 0) -> ReserveBody:
+        return ReserveBody(task, "study", ZEROS, cells, nano, atto, ONES)
+
+    def charged(*bodies: Body) -> list[Line]:
+        return _chain(opened, seats, *bodies)
 
     limit = ZcdpFilter(Budget(10**9, 10**12)).limit
     largest = int((2 * limit) ** 0.5)
@@ -137,25 +148,53 @@ def _ledger() -> None:
         largest += 1
     while -(-(largest**2) // 2) > limit:
         largest -= 1
+    half, whole, recovered = 5 * 10**8, 10**9, (reserve("a", (0,), 5 * 10**8, 10**12), lost)
     taken = {
-        "every kind": _chain(opened, reserve("a"), ReleaseBody("a", ONES)),
-        "disjoint cells pay once": _chain(opened, reserve("a", (0, 1), 10**9), reserve("b", (2,), 10**9)),
-        "a delta beyond 2^53 - 1": _chain(opened, reserve("a", atto=10**16)),
-        "up to the last nano-epsilon": _chain(opened, reserve("a", nano=999_999_999), reserve("b", nano=1)),
-        "zcdp up to its limit": _chain(concentrated, reserve("a", (0,), largest, of="survey")),
+        "every kind": charged(reserve("a"), ReleaseBody("a", ONES), lost, again, reserve("b"), ReleaseBody("b", ONES)),
+        "disjoint cells pay once": charged(reserve("a", (0, 1), whole), reserve("b", (2,), whole)),
+        "up to the last nano-epsilon": charged(reserve("a", nano=999_999_999), reserve("b", nano=1)),
+        "zcdp up to its limit": _chain(concentrated, seats, reserve("a", (0,), largest)),
+        "the largest budget": _chain(OpenBody(1, 1000, "zcdp", 10**11, 10**15), seats, reserve("a", (999,), whole)),
+        "another budget before the first charge": charged(again, more, reserve("a", nano=2 * whole)),
+        "another filter before the first charge": charged(
+            OpenBody(2, 3, "zcdp", whole, 1), lost, again, reserve("a", nano=1)
+        ),
+        "many versions of the seats": charged(*(SeatsBody(version, ZEROS) for version in range(2, 12)), reserve("a")),
+        "recovered, every cell has what the largest left": charged(*recovered, again, reserve("b", (1, 2), half)),
+        "released before the seats were lost": charged(reserve("a"), ReleaseBody("a", ONES), lost, RecoverBody(2)),
     }
     refused = {
-        "one nano-epsilon too many": (_chain(opened, reserve("a", nano=10**9), reserve("b", (1, 2), 1)), 3),
-        "one atto-delta too many": (_chain(opened, reserve("a", atto=10**16), reserve("b", (0,), atto=1)), 3),
-        "zcdp, one nano-epsilon too many": (_chain(concentrated, reserve("a", (0,), largest + 1, of="survey")), 2),
-        "zcdp takes no delta": (_chain(concentrated, reserve("a", (0,), 1, 1, of="survey")), 2),
-        "a dataset twice": (_chain(opened, opened), 2),
-        "a dataset that was never opened": (_chain(opened, reserve("a", of="survey")), 2),
-        "a cell that is not there": (_chain(opened, reserve("a", (3,))), 2),
-        "a task twice": (_chain(opened, reserve("a"), reserve("a")), 3),
-        "a release without a reservation": (_chain(opened, ReleaseBody("a", ONES)), 2),
-        "two releases": (_chain(opened, reserve("a"), ReleaseBody("a", ONES), ReleaseBody("a", ZEROS)), 4),
-        "a line left out": (_chain(opened, reserve("a"), reserve("b"))[::2], 2),
+        "one nano-epsilon too many": (charged(reserve("a", nano=whole), reserve("b", (1, 2), 1)), 4),
+        "one atto-delta too many": (charged(reserve("a", atto=10**12), reserve("b", (0,), atto=1)), 4),
+        "a delta beyond 2^53 - 1": (charged(reserve("a", atto=10**16)), 3),
+        "zcdp, one nano-epsilon too many": (_chain(concentrated, seats, reserve("a", (0,), largest + 1)), 3),
+        "zcdp takes no delta": (_chain(concentrated, seats, reserve("a", (0,), 1, 1)), 3),
+        "a budget twice": (_chain(opened, opened), 2),
+        "a gap in the versions of the budget": (_chain(opened, OpenBody(3, 3, "basic", whole)), 2),
+        "a budget that does not begin with version 1": (_chain(more), 1),
+        "another budget after the first charge": (charged(reserve("a"), more), 4),
+        "another budget after a charge and a recovery": (charged(reserve("a"), lost, more), 5),
+        "another number of cells": (_chain(opened, OpenBody(2, 4, "basic", whole)), 2),
+        "seats before a budget": (_chain(seats), 1),
+        "seats twice": (charged(seats), 3),
+        "a gap in the versions of the seats": (charged(SeatsBody(3, ONES)), 3),
+        "a charge before a budget": (_chain(reserve("a")), 1),
+        "a charge before the seats": (_chain(opened, reserve("a")), 2),
+        "a charge after the seats were lost": (charged(lost, reserve("a")), 4),
+        "a recovery before a budget": (_chain(lost), 1),
+        "a recovery twice": (charged(lost, lost), 4),
+        "a gap in the recoveries": (charged(RecoverBody(2)), 3),
+        "recovered, more than the largest left": (charged(*recovered, again, reserve("b", (2,), half + 1)), 6),
+        "recovered, more delta than the largest left": (charged(*recovered, again, reserve("b", (2,), 1, 1)), 6),
+        "a release that was charged before the seats were lost": (
+            charged(reserve("a"), lost, again, ReleaseBody("a", ONES)),
+            6,
+        ),
+        "a cell that is not there": (charged(reserve("a", (3,))), 3),
+        "a task twice": (charged(reserve("a"), reserve("a")), 4),
+        "a release without a reservation": (charged(ReleaseBody("a", ONES)), 3),
+        "two releases": (charged(reserve("a"), ReleaseBody("a", ONES), ReleaseBody("a", ZEROS)), 5),
+        "a line left out": (_chain(opened, seats, reserve("a"))[::2], 2),
     }
     _write(
         "ledger.json",

@@ -20,18 +20,18 @@ import pytest
 from sqlalchemy import Engine, MetaData, exc, text
 
 from crossward.errors import ChainBroken, InvalidSetting, StorageBusy, StorageFailed
-from crossward.protocol.ledger.lines import OpenBody, ReserveBody
+from crossward.protocol.ledger.lines import OpenBody, ReserveBody, SeatsBody
 from crossward_service.db.engine import connect, read, storage, write
 from crossward_service.db.ledger import SqlLedger
 from crossward_service.db.ledger_tables import stored_line, tables
 from rights import obey_rights
 
 ZEROS = "0" * 64
-OPEN = OpenBody("data", 4, "basic", 10**15)
+OPEN, SEATS = OpenBody(1, 4, "basic", 10**11), SeatsBody(1, ZEROS)
 
 
 def reserve(number: int) -> ReserveBody:
-    return ReserveBody(f"{number:0200d}", "s" * 200, ZEROS, "data", (0, 1, 2, 3), 1, 0, ZEROS)
+    return ReserveBody(f"{number:0200d}", "s" * 200, ZEROS, (0, 1, 2, 3), 1, 0, ZEROS)
 
 
 @pytest.fixture
@@ -52,6 +52,7 @@ def prepared(folder: Path) -> Engine:
     with write(engine) as connection:
         metadata.create_all(connection)
         ledger.append(connection, OPEN, 0)
+        ledger.append(connection, SEATS, 0)
     return engine
 
 
@@ -81,12 +82,12 @@ def test_a_full_disk_stops_the_ledger_and_harms_nothing(engine, ledger):
         append_until_full()
     with read(engine) as connection:
         verified = ledger.verify(connection)
-    assert verified.head.sequence == number + 1 > 3
-    assert verified.state.balances["data"].spend.nano_epsilon == number
+    assert verified.head.sequence == number + 2 > 4
+    assert verified.state.balance.spend.nano_epsilon == number
     with write(engine) as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 100000")
         ledger.append(connection, reserve(number), 0)
-        assert ledger.verify(connection).head.sequence == number + 2
+        assert ledger.verify(connection).head.sequence == number + 3
 
 
 def test_a_caller_who_swallows_the_error_cannot_commit_half(engine, ledger):
@@ -114,14 +115,14 @@ def test_a_caller_who_swallows_the_error_cannot_commit_half(engine, ledger):
     with read(engine) as connection:
         assert connection.execute(text("SELECT count(*) FROM notes")).scalar() == 2 * kept
         verified = ledger.verify(connection)
-    assert (verified.head.sequence > 1) == kept
+    assert (verified.head.sequence > 2) == kept
 
 
 CHILD = """
 import os, sys
 from sqlalchemy import MetaData
 from crossward.errors import StorageFailed
-from crossward.protocol.ledger.lines import OpenBody
+from crossward.protocol.ledger.lines import SeatsBody
 from crossward_service.db.engine import connect, write
 from crossward_service.db.ledger import SqlLedger
 from crossward_service.db.ledger_tables import tables
@@ -130,7 +131,7 @@ if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)  # root may write what is read-only
 try:
     with write(engine) as connection:
-        SqlLedger(tables(MetaData()), "site").append(connection, OpenBody("more", 1, "basic", 1), 0)
+        SqlLedger(tables(MetaData()), "site").append(connection, SeatsBody(2, "0" * 64), 0)
 except StorageFailed as error:
     print("StorageFailed:", error)
 engine.dispose()
@@ -151,7 +152,7 @@ def test_a_read_only_file_stops_the_ledger_and_harms_nothing(ledger):
         folder.chmod(0o755)
         (folder / "ledger.db").chmod(0o644)
         with read(engine) as connection:
-            assert ledger.verify(connection).head.sequence == 1
+            assert ledger.verify(connection).head.sequence == 2
         engine.dispose()
     finally:
         folder.chmod(0o755)
@@ -163,12 +164,12 @@ import sys
 from contextlib import ExitStack
 from sqlalchemy import MetaData
 from crossward.errors import StorageFailed
-from crossward.protocol.ledger.lines import OpenBody
+from crossward.protocol.ledger.lines import SeatsBody
 from crossward_service.db.engine import connect, read, write
 from crossward_service.db.ledger import SqlLedger
 from crossward_service.db.ledger_tables import tables
 engine, ledger = connect(sys.argv[1]), SqlLedger(tables(MetaData()), "site")
-for number, order in enumerate(sys.stdin):
+for order in sys.stdin:
     try:
         with ExitStack() as stack:
             if order == "read\\n":  # by several at once
@@ -179,7 +180,7 @@ for number, order in enumerate(sys.stdin):
                 connection = stack.enter_context(write(engine))
                 names = "journal_mode", "synchronous", "foreign_keys"
                 found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
-                ledger.append(connection, OpenBody(f"data-{number}", 1, "basic", 1), 0)
+                ledger.append(connection, SeatsBody(ledger.seats(connection).version + 1, "0" * 64), 0)
         print(*found, flush=True)
     except StorageFailed as error:
         print(error, flush=True)
@@ -223,13 +224,13 @@ def test_a_file_opened_while_read_only_is_opened_anew_when_it_is_not(tmp_path):
     prepared(tmp_path).dispose()
     let_write(tmp_path, files=False)
     with obedient(tmp_path) as tell:
-        assert tell("read") == "1 1 1"
+        assert tell("read") == "2 2 2"
         assert "readonly" in tell("write")
-        assert tell("read") == "1 1 1"
+        assert tell("read") == "2 2 2"
         let_write(tmp_path, files=True)
         assert "readonly" in tell("write")  # with what was open
         assert tell("write") == "wal 2 1"
-        assert tell("read") == "2 2 2"
+        assert tell("read") == "3 3 3"
 
 
 def test_a_disk_that_was_read_only_with_the_log_of_a_killed_process(tmp_path):
@@ -245,7 +246,7 @@ def test_a_disk_that_was_read_only_with_the_log_of_a_killed_process(tmp_path):
         let_write(tmp_path, files=True)
         assert "readonly" in tell("write")  # with what was open
         assert tell("write") == "wal 2 1"
-        assert tell("read") == "2 2 2"
+        assert tell("read") == "3 3 3"
 
 
 def test_what_was_in_use_as_a_write_failed_is_closed_too(tmp_path):
@@ -368,7 +369,7 @@ def test_a_flipped_byte_of_the_file_never_passes_as_another_history(engine, ledg
 
 @pytest.mark.parametrize("body", [None, 5, 0.5, b"\xff", "", "[1"])
 def test_a_body_that_damage_left_no_text_in_breaks_the_chain(body):
-    row = SimpleNamespace(sequence=1, previous=ZEROS, kind="open", subject="data", time=0, body=body, hash=ZEROS)
+    row = SimpleNamespace(sequence=1, previous=ZEROS, kind="open", subject="1", time=0, body=body, hash=ZEROS)
     with pytest.raises(ChainBroken, match=r"^Line 1: its body is not JSON\."):
         stored_line(row, 1)
 

@@ -218,7 +218,6 @@ def _ledger() -> None:
     op.create_table(
         "ledger_spend",
         _text("owner", 200, key=True),
-        _text("dataset", 200, key=True),
         _big("cell", key=True),
         _text("nano_epsilon", 80),
         _text("atto_delta", 80),

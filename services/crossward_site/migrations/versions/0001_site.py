@@ -197,7 +197,6 @@ def _ledger() -> None:
     op.create_table(
         "ledger_spend",
         _text("owner", 200, primary_key=True),
-        _text("dataset", 200, primary_key=True),
         sa.Column("cell", sa.BigInteger, primary_key=True, autoincrement=False),
         *(_text(name, 80) for name in ("nano_epsilon", "atto_delta", "atto_rho")),
         sa.Column("releases", sa.BigInteger, nullable=False),

@@ -14,7 +14,7 @@ import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, get_args
 
 from crossward.errors import InvalidMessage, Malformed
 from crossward.privacy.budget import Budget, Cost
@@ -24,6 +24,8 @@ from crossward.protocol.constants import (
     LATEST,
     LINE_BYTES,
     MOST_ATTO_DELTA,
+    MOST_BUDGET_ATTO_DELTA,
+    MOST_BUDGET_NANO_EPSILON,
     MOST_CELLS,
     MOST_NANO_EPSILON,
     FilterKind,
@@ -40,8 +42,10 @@ class LineKind(StrEnum):
     """What a line does."""
 
     OPEN = "open"
+    SEATS = "seats"
     RESERVE = "reserve"
     RELEASE = "release"
+    RECOVER = "recover"
 
 
 def _refuse(rule: str, value: object) -> NoReturn:
@@ -66,36 +70,61 @@ def _check_whole(value: object, low: int, high: int, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OpenBody:
-    """A dataset, the number of cells it is cut into, and the lifetime budget of each."""
+    """The lifetime budget of each person, and the number of cells that persons sit in.
+
+    A later version replaces the budget, until the first charge: from then on it is final.
+    """
 
     kind: ClassVar[LineKind] = LineKind.OPEN
 
-    dataset: str
+    version: int
     cells: int
     filter: FilterKind
     nano_epsilon: int
     atto_delta: int = 0
 
     def __post_init__(self) -> None:
-        _check_name(self.dataset, "dataset")
+        _check_whole(self.version, 1, LARGEST, "version")
         _check_whole(self.cells, 1, MOST_CELLS, "cells")
         if not isinstance(self.filter, str) or self.filter not in set(FilterKind):
             _refuse("filter is basic or zcdp", self.filter)
         object.__setattr__(self, "filter", FilterKind(self.filter))  # a line that was read says it in plain text
-        _check_whole(self.nano_epsilon, 0, MOST_NANO_EPSILON, "nano_epsilon")
-        _check_whole(self.atto_delta, 0, MOST_ATTO_DELTA, "atto_delta")
-        if self.filter is FilterKind.ZCDP:  # it turns rho into (epsilon, delta), and has nothing to say without a delta
-            _check_whole(self.atto_delta, 1, MOST_ATTO_DELTA - 1, "atto_delta of a zcdp filter")
+        what = "nano_epsilon of a budget (an epsilon of at most 100; common choices are 0.1 to 10)"
+        _check_whole(self.nano_epsilon, 0, MOST_BUDGET_NANO_EPSILON, what)
+        zcdp = self.filter is FilterKind.ZCDP  # it turns rho into (epsilon, delta): without a delta it says nothing
+        what = "atto_delta of a budget (a delta of at most 0.001; common choices are far below 1/n)"
+        _check_whole(
+            self.atto_delta, int(zcdp), MOST_BUDGET_ATTO_DELTA, f"{what}{' with the zcdp filter' if zcdp else ''}"
+        )
 
     @property
     def subject(self) -> str:
         """What there is one such line of."""
-        return self.dataset
+        return str(self.version)
 
     @property
     def budget(self) -> Budget:
-        """The lifetime budget of each cell."""
+        """The lifetime budget of each person, and so of each cell."""
         return Budget(self.nano_epsilon, self.atto_delta)
+
+
+@dataclass(frozen=True, slots=True)
+class SeatsBody:
+    """A version of the table of seats: a salted digest, which binds the site to who sits in which cell, untold."""
+
+    kind: ClassVar[LineKind] = LineKind.SEATS
+
+    version: int
+    commitment: str
+
+    def __post_init__(self) -> None:
+        _check_whole(self.version, 1, LARGEST, "version")
+        _check_digest(self.commitment, "commitment")
+
+    @property
+    def subject(self) -> str:
+        """What there is one such line of."""
+        return str(self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +136,13 @@ class ReserveBody:
     task: str
     study: str
     study_hash: str
-    dataset: str
     cells: tuple[int, ...]
     nano_epsilon: int
     atto_delta: int
     release: str
 
     def __post_init__(self) -> None:
-        for name in ("task", "study", "dataset"):
+        for name in ("task", "study"):
             _check_name(getattr(self, name), name)
         for name in ("study_hash", "release"):
             _check_digest(getattr(self, name), name)
@@ -157,9 +185,26 @@ class ReleaseBody:
         return self.task
 
 
-Body = OpenBody | ReserveBody | ReleaseBody
+@dataclass(frozen=True, slots=True)
+class RecoverBody:
+    """The site has lost its table of seats: as nobody knows who sat where, every cell has spent the largest spend."""
 
-_BODIES: Mapping[str, type[Body]] = {body.kind: body for body in (OpenBody, ReserveBody, ReleaseBody)}
+    kind: ClassVar[LineKind] = LineKind.RECOVER
+
+    number: int
+
+    def __post_init__(self) -> None:
+        _check_whole(self.number, 1, LARGEST, "number")
+
+    @property
+    def subject(self) -> str:
+        """What there is one such line of."""
+        return str(self.number)
+
+
+Body = OpenBody | SeatsBody | ReserveBody | ReleaseBody | RecoverBody
+
+_BODIES: Mapping[str, type[Body]] = {body.kind: body for body in get_args(Body)}
 
 
 def values_of(body: Body) -> dict[str, Any]:
@@ -177,7 +222,7 @@ def body_of(kind: object, values: object) -> Body:
     """A body from plain values: exactly its fields, each in range."""
     shape = _BODIES.get(kind) if isinstance(kind, str) else None
     if shape is None:
-        _refuse("kind is open, reserve or release", kind)
+        _refuse(f"kind is one of {', '.join(LineKind)}", kind)
     names = {item.name for item in fields(shape)}
     if not isinstance(values, dict) or values.keys() != names:
         raise Malformed(f"The body of {kind} has the fields {sorted(names)}.", "Give these and no others.")
@@ -222,7 +267,7 @@ class Line:
         _check_digest(self.previous, "previous")
         _check_whole(self.time, 0, LATEST, "time")
         if not isinstance(self.body, Body):
-            _refuse("body is an open, a reserve or a release", self.body)
+            _refuse("body is the body of a line", self.body)
         object.__setattr__(self, "hash", sha256(self.text.encode()))
 
     @classmethod

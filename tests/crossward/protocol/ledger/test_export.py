@@ -9,22 +9,22 @@ import pytest
 from crossward.errors import ChainBroken, StorageFailed
 from crossward.protocol.ledger.chain import verify
 from crossward.protocol.ledger.export import export_file, read_file, verify_file
-from crossward.protocol.ledger.lines import START, Head, Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import START, Body, Head, Line, OpenBody, ReleaseBody, ReserveBody, SeatsBody
 
 ZEROS, ONES = "0" * 64, "1" * 64
 
 
-@pytest.fixture
-def lines() -> list[Line]:
-    bodies = [
-        OpenBody("data", 3, "basic", 10**9),
-        ReserveBody("a", "study", ZEROS, "data", (0, 2), 10**8, 0, ONES),
-        ReleaseBody("a", ONES),
-    ]
+def chain(*bodies: Body, time: int = 0) -> list[Line]:
     lines: list[Line] = []
-    for time, body in enumerate(bodies):
+    for body in bodies:
         lines.append(Line.after(lines[-1].head if lines else START, body, time))
     return lines
+
+
+@pytest.fixture
+def lines() -> list[Line]:
+    reserved = ReserveBody("a", "study", ZEROS, (0, 2), 10**8, 0, ONES)
+    return chain(OpenBody(1, 3, "basic", 10**9), SeatsBody(1, ONES), reserved, ReleaseBody("a", ONES))
 
 
 def test_there_and_back(lines, tmp_path):
@@ -65,7 +65,7 @@ def test_a_lost_byte_anywhere_is_found(lines, tmp_path):
 
 def test_lost_and_swapped_lines(lines, tmp_path):
     path = tmp_path / "ledger.txt"
-    for wrong, number in (([0, 2], 2), ([1, 2], 1), ([0, 2, 1], 2), ([0, 1, 1], 3)):
+    for wrong, number in (([0, 2, 3], 2), ([1, 2, 3], 1), ([0, 2, 1, 3], 2), ([0, 1, 1], 3)):
         export_file([lines[i] for i in wrong], path)
         with pytest.raises(ChainBroken) as caught:
             verify_file(path)
@@ -96,9 +96,8 @@ def test_places_that_cannot_be_used(lines, tmp_path):
 
 
 def test_the_longest_line_fits(tmp_path):
-    longest = OpenBody("d" * 200, 1000, "basic", 10**15, 10**18)
-    dear = ReserveBody("t" * 200, "s" * 200, ZEROS, "d" * 200, tuple(range(1000)), 10**15, 10**18, ONES)
-    first = Line.after(START, longest, 10**14)
+    dear = ReserveBody("t" * 200, "s" * 200, ZEROS, tuple(range(1000)), 10**15, 10**18, ONES)
+    lines = chain(OpenBody(1, 1000, "basic", 10**11, 10**15), SeatsBody(1, ONES), dear, time=10**14)
     path = tmp_path / "ledger.txt"
-    export_file([first, Line.after(first.head, dear, 10**14)], path)
-    assert verify_file(path).head.sequence == 2
+    export_file(lines, path)
+    assert list(read_file(path)) == lines

@@ -20,30 +20,34 @@ from crossward.protocol.ledger.lines import (
     Line,
     LineKind,
     OpenBody,
+    RecoverBody,
     ReleaseBody,
     ReserveBody,
+    SeatsBody,
     values_of,
 )
 
 ZEROS, ONES = "0" * 64, "1" * 64
-OPEN = OpenBody("data", 20, "zcdp", 10**9, 10**12)
-RESERVE = ReserveBody("task", "study", ONES, "data", (0, 3, 19), 500_000_000, 7, ZEROS)
+OPEN = OpenBody(1, 20, "zcdp", 10**9, 10**12)
+SEATS, RECOVER = SeatsBody(3, ONES), RecoverBody(2)
+RESERVE = ReserveBody("task", "study", ONES, (0, 3, 19), 500_000_000, 7, ZEROS)
 RELEASE = ReleaseBody("task", ONES)
 LINE = Line(2, ONES, 1_700_000_000_000, RESERVE)
 TEXT = LINE.text.encode()
 
 names = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=20)
 digests = st.text("0123456789abcdef", min_size=64, max_size=64)
-epsilons, amounts = st.integers(1, 10**15), st.integers(1, 10**18)
+epsilons, amounts, counts = st.integers(1, 10**15), st.integers(1, 10**18), st.integers(1, 2**53 - 1)
+budgets = st.integers(0, 10**11), st.integers(1, 10**15)
 bodies = st.one_of(
-    st.builds(OpenBody, names, st.integers(1, 1000), st.just("basic"), epsilons, amounts),
-    st.builds(OpenBody, names, st.integers(1, 1000), st.just("zcdp"), epsilons, st.integers(1, 10**18 - 1)),
+    st.builds(OpenBody, counts, st.integers(1, 1000), st.sampled_from(["basic", "zcdp"]), *budgets),
+    st.builds(SeatsBody, counts, digests),
+    st.builds(RecoverBody, counts),
     st.builds(
         ReserveBody,
         names,
         names,
         digests,
-        names,
         st.sets(st.integers(0, 999), min_size=1, max_size=30).map(lambda cells: tuple(sorted(cells))),
         epsilons,
         amounts,
@@ -51,7 +55,7 @@ bodies = st.one_of(
     ),
     st.builds(ReleaseBody, names, digests),
 )
-lines = st.builds(Line, st.integers(1, 2**53 - 1), digests, st.integers(0, 10**14), bodies)
+lines = st.builds(Line, counts, digests, st.integers(0, 10**14), bodies)
 
 
 def test_the_bytes_and_the_hash_are_those_of_the_contract():
@@ -100,7 +104,7 @@ def test_plain_values_are_plain(line):
 
 @pytest.mark.parametrize("delta", [2**53 - 1, 2**53, 10**18 - 1])
 def test_amounts_beyond_exact_numbers_are_texts_and_nothing_else(delta):
-    large = Line.after(START, replace(OPEN, atto_delta=delta), 1)
+    large = Line.after(START, replace(RESERVE, atto_delta=delta), 1)
     written, other = (f"{delta}", f'"{delta}"') if delta < 2**53 else (f'"{delta}"', f"{delta}")
     assert f'"atto_delta":{written}' in large.text
     assert Line.from_text(large.text) == large
@@ -110,13 +114,26 @@ def test_amounts_beyond_exact_numbers_are_texts_and_nothing_else(delta):
 
 
 def test_a_name_of_digits_is_a_name():
-    named = Line.after(START, replace(OPEN, dataset="1" * 20), 1)
+    named = Line.after(START, replace(RESERVE, task="1" * 20), 1)
     assert Line.from_text(named.text) == named
 
 
 def test_a_filter_is_one_of_the_enumeration_however_it_was_written():
     for kind in FilterKind:
-        assert OpenBody("data", 20, str(kind), 1, 1).filter is kind
+        assert OpenBody(1, 20, str(kind), 1, 1).filter is kind
+
+
+def test_a_version_or_a_number_is_what_there_is_one_line_of():
+    assert [body.subject for body in (OPEN, SEATS, RESERVE, RELEASE, RECOVER)] == ["1", "3", "task", "task", "2"]
+
+
+@pytest.mark.parametrize("kind", FilterKind)
+def test_a_budget_has_a_ceiling_and_says_so(kind):
+    largest = OpenBody(1, 20, kind, 100 * 10**9, 10**15)
+    with pytest.raises(Malformed, match=r"an epsilon of at most 100; common choices are 0\.1 to 10"):
+        replace(largest, nano_epsilon=100 * 10**9 + 1)
+    with pytest.raises(Malformed, match=r"a delta of at most 0\.001; common choices are far below 1/n"):
+        replace(largest, atto_delta=10**15 + 1)
 
 
 @given(lines, lines)
@@ -153,6 +170,9 @@ BAD_NUMBERS = [-1, 0.5, 1.0, True, None, "1", float("nan"), float("inf"), 10**18
 @pytest.mark.parametrize(
     ("body", "name"),
     [
+        (OPEN, "version"),
+        (SEATS, "version"),
+        (RECOVER, "number"),
         (OPEN, "cells"),
         (OPEN, "nano_epsilon"),
         (OPEN, "atto_delta"),
@@ -171,18 +191,22 @@ def test_a_quantity_is_a_whole_number_in_range(body, name, value):
 @pytest.mark.parametrize(
     ("body", "name", "value"),
     [
-        (OPEN, "dataset", ""),
-        (OPEN, "dataset", "two words"),
-        (OPEN, "dataset", "é"),
-        (OPEN, "dataset", "x" * 201),
-        (OPEN, "dataset", 5),
+        (OPEN, "version", 0),
+        (SEATS, "version", 0),
+        (SEATS, "commitment", "A" * 64),
+        (SEATS, "commitment", ""),
+        (RECOVER, "number", 0),
         (OPEN, "cells", 0),
         (OPEN, "cells", 1001),
         (OPEN, "filter", "pld"),
         (OPEN, "filter", []),
         (OPEN, "atto_delta", 0),
-        (OPEN, "atto_delta", 10**18),
         (RESERVE, "task", "a\nb"),
+        (RESERVE, "task", ""),
+        (RESERVE, "task", "two words"),
+        (RESERVE, "study", "é"),
+        (RESERVE, "study", "x" * 201),
+        (RESERVE, "study", 5),
         (RESERVE, "study_hash", "A" * 64),
         (RESERVE, "release", "0" * 63),
         (RESERVE, "release", "0" * 64 + "\n"),
@@ -223,6 +247,7 @@ def test_what_cannot_be_built(body, name, value):
         TEXT.replace(b'"kind":"reserve"', b'"kind":[]'),
         TEXT.replace(b'"kind":"reserve"', b'"kind":"release"'),
         TEXT.replace(b'"sequence"', b'"extra":1,"sequence"'),
+        TEXT.replace(b'"nano_epsilon"', b'"dataset":"data","nano_epsilon"'),
         TEXT.replace(b'"cells":[0,3,19]', b'"cells":3'),
         TEXT.replace(b'"time"', b'"hash":"' + LINE.hash.encode() + b'","time"'),
         TEXT.replace(b'":', b'": '),
