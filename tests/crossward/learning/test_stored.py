@@ -463,3 +463,17 @@ def test_memory_does_not_grow_with_the_records(tmp_path):
     command = [sys.executable, "-c", MEASURED, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert float(done.stdout) < 60
+
+
+def test_levels_side_by_side_are_not_copied(monkeypatch):
+    X, y = draw(500)
+    shared, train = [], PLRFS.train
+
+    def spy(self, rows, labels, randomness):
+        shared.append(np.shares_memory(rows, X))
+        return train(self, rows, labels, randomness)
+
+    monkeypatch.setattr(PLRFS, "train", spy)
+    for level1 in (slice(400, 500), np.arange(500) >= 400):
+        PSTF(SPLIT, top()).fit(X, y, level1=level1)
+    assert shared == [True, False] * 2  # level-1 trains on scores
