@@ -3,6 +3,7 @@ release, known before a record is touched, and `fit(X, y)`, which checks, charge
 
     encoding/     from raw tables to columns, by a public feature schema; feature groups
     records       records inside a ball; losses; solver; regulariser (the pull of hypothesis transfer)
+    stored        rows on disk in place of a matrix, for every learner
     plr           PLR: one private logistic model; PLR-FS: K feature groups, one budget
     model         what a learner returns: weights, release, and contributions that add up to the score
     transfer      SimComb = PPHTL; several sources

@@ -24,8 +24,9 @@ from crossward.learning.checks import check_labels, check_matrix
 from crossward.learning.losses import LOGISTIC, Loss
 from crossward.learning.model import BASE, Contributions, LinearModel, Model, Part, ReleasedModel
 from crossward.learning.plr import TOLERANCE
-from crossward.learning.records import Records
+from crossward.learning.records import Labels, Records
 from crossward.learning.solver import minimise
+from crossward.learning.stored import Rows
 from crossward.learning.transfer import mixture
 from crossward.privacy.calibration import check_lambda
 from crossward.privacy.mechanisms import NothingPrivate
@@ -84,15 +85,15 @@ class BoostedModel:
     ensemble: Any
     release: Release = field(default_factory=NothingPrivate)
 
-    def margins(self, X: NDArray[np.floating]) -> Array:
+    def margins(self, X: Rows) -> Array:
         """The ensemble's log-odds."""
         return self._margins(_scores(self.partners, X))
 
-    def scores(self, X: NDArray[np.floating]) -> Array:
+    def scores(self, X: Rows) -> Array:
         """The probability of the positive class."""
         return np.asarray(self.ensemble.predict_proba(_scores(self.partners, X))[:, 1])
 
-    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, X: Rows) -> Contributions:
         """How much each partner's score moves the log-odds as it takes the place of 1/2, which says nothing.
 
         The partners are gone through forwards and backwards and the two moves averaged, so that of two who say the
@@ -128,8 +129,8 @@ class BoostedEnsemble:
     depth: int = 3
     rate: float = 0.1
 
-    def fit(self, partners: Sequence[Model], X: NDArray[np.floating], y: NDArray[np.floating]) -> BoostedModel:
-        """Fit to the target's own records; not private for them."""
+    def fit(self, partners: Sequence[Model], X: Rows, y: Labels) -> BoostedModel:
+        """Fit to the target's own records; not private for them. Their scores, (n, partners), are in memory."""
         if not partners:
             raise InvalidSetting("There are no partners' models to boost.")
         X = check_matrix(X)
@@ -144,5 +145,9 @@ class BoostedEnsemble:
         return BoostedModel(tuple(partners), boosting)
 
 
-def _scores(partners: Sequence[Model], X: NDArray[np.floating]) -> Array:
-    return np.column_stack([partner.scores(X) for partner in partners])
+def _scores(partners: Sequence[Model], X: Rows) -> Array:
+    """(n, partners), to nine digits: equal records have equal scores, however BLAS adds, and no tree cuts between."""
+    scores = np.empty((len(X), len(partners)))
+    for k, partner in enumerate(partners):
+        np.round(partner.scores(X), 9, out=scores[:, k])
+    return scores

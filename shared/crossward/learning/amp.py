@@ -19,20 +19,20 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crossward.errors import InvalidEpsilon, InvalidSetting
 from crossward.learning.checks import check_and_charge
 from crossward.learning.losses import LOGISTIC, Loss
 from crossward.learning.model import LinearModel, ReleasedModel
 from crossward.learning.plr import TOLERANCE
-from crossward.learning.records import Ball, Records
+from crossward.learning.records import Ball, Labels, Records
 from crossward.learning.solver import minimise
+from crossward.learning.stored import Rows
 from crossward.privacy.budget import Epsilon, NonPrivate, check_delta, check_epsilon
 from crossward.privacy.calibration import check_lambda, check_records
 from crossward.privacy.filters import Accountant
 from crossward.privacy.mechanisms import ApproximateMinima
-from crossward.privacy.noise import SYSTEM, Array, Randomness
+from crossward.privacy.noise import SYSTEM, Randomness
 from crossward.privacy.output import grid_for, on_grid
 
 
@@ -119,8 +119,8 @@ class AMP:
 
     def fit(
         self,
-        X: NDArray[np.floating],
-        y: NDArray[np.floating],
+        X: Rows,
+        y: Labels,
         *,
         randomness: Randomness = SYSTEM,
         accountant: Accountant | None = None,
@@ -129,7 +129,7 @@ class AMP:
         X, labels, release = check_and_charge(self, X, y, randomness, accountant)
         return ReleasedModel(self.train(X, labels, randomness), release)
 
-    def train(self, X: NDArray[np.floating], labels: Array, randomness: Randomness) -> LinearModel:
+    def train(self, X: Rows, labels: Labels, randomness: Randomness) -> LinearModel:
         """Draw, solve, release. The caller has checked the records and charged for the release."""
         n, features = X.shape
         dimension = self.ball.dimension(features)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,9 @@ from crossward.errors import InvalidSetting
 from crossward.learning.losses import LOGISTIC, Loss
 from crossward.learning.model import BASE, Contributions, LinearModel, Part, SplitModel
 from crossward.learning.plr import PLR, TOLERANCE
-from crossward.learning.records import Ball
+from crossward.learning.records import Ball, Labels
 from crossward.learning.regulariser import Pull
+from crossward.learning.stored import Rows, StoredRows
 from crossward.privacy.budget import Epsilon
 from crossward.privacy.calibration import Jacobian
 from crossward.privacy.mechanisms import ObjectivePerturbation
@@ -53,8 +54,17 @@ class Scores:
         if not (math.isfinite(self.gain) and self.gain > 0):
             raise InvalidSetting(f"gain must be a finite number above 0, not {self.gain!r}.")
 
-    def of(self, models: Sequence[LinearModel], X: NDArray[np.floating]) -> Array:
-        """The meta-features of each record: (n, K)."""
+    @overload
+    def of(self, models: Sequence[LinearModel], X: NDArray[np.floating]) -> Array: ...
+    @overload
+    def of(self, models: Sequence[LinearModel], X: Rows) -> Rows: ...
+    def of(self, models: Sequence[LinearModel], X: Rows) -> Rows:
+        """The meta-features of each record: (n, K); stored where the records are."""
+        if isinstance(X, StoredRows):
+            scores = X.like(len(models))
+            for block in X.blocks():
+                scores.append(self.of(models, block))
+            return scores
         if self.kind == "sigmoid":
             return np.column_stack([expit(model.margins(X)) for model in models])
         sloped = [model.without_intercept() for model in models]
@@ -67,7 +77,7 @@ class Scores:
         """How much each score says where nothing has been learned about them: shares that sum to 1."""
         return np.full(len(q), 1 / len(q)) if self.kind == "shared" else q / q.sum()
 
-    def _margin(self, model: LinearModel, length: float, X: NDArray[np.floating]) -> Array:
+    def _margin(self, model: LinearModel, length: float, X: Rows) -> Array:
         margins = model.margins(X)
         return np.clip(self.gain / length * margins, -1.0, 1.0) if length > 0 else margins
 
@@ -86,11 +96,11 @@ SHARED = Scores("shared", gain=1.0)
 class Combiner(Protocol):
     """Turns K level-0 models into one score per record: above 0 for the positive class."""
 
-    def combine(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Array:
+    def combine(self, models: tuple[LinearModel, ...], X: Rows) -> Array:
         """One margin per record."""
         ...
 
-    def contributions(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, models: tuple[LinearModel, ...], X: Rows) -> Contributions:
         """What each model adds to the margins."""
         ...
 
@@ -108,17 +118,20 @@ class _Vote:
         """How much each vote counts; they sum to 1."""
         raise NotImplementedError
 
-    def combine(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Array:
+    def combine(self, models: tuple[LinearModel, ...], X: Rows) -> Array:
         """sum_k share_k vote_k."""
         margins = self._weighted(models, X).sum(axis=1)
         return np.where(np.abs(margins) < TIE, 0.0, margins)
 
-    def contributions(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, models: tuple[LinearModel, ...], X: Rows) -> Contributions:
         """share_k vote_k of each model."""
         return Contributions(_parts(models), self._weighted(models, X))
 
-    def _weighted(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Array:
-        return np.column_stack([_vote(model, X) for model in models]) * self.shares(models)
+    def _weighted(self, models: tuple[LinearModel, ...], X: Rows) -> Array:
+        votes = np.empty((len(X), len(models)))
+        for k, (model, share) in enumerate(zip(models, self.shares(models), strict=True)):
+            votes[:, k] = share * _vote(model, X)
+        return votes
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +153,7 @@ class WeightedVote(_Vote):
         return np.asarray(q / q.sum())
 
 
-def _vote(model: LinearModel, X: NDArray[np.floating]) -> Array:
+def _vote(model: LinearModel, X: Rows) -> Array:
     """The sign of what the weights say; an offset is the same for every record and would have the last word."""
     return np.sign(model.margins(X) - model.ball.offset)
 
@@ -156,11 +169,11 @@ class LevelOneModel:
     model: LinearModel
     scores: Scores
 
-    def combine(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Array:
+    def combine(self, models: tuple[LinearModel, ...], X: Rows) -> Array:
         """v.[score_1 .. score_K]."""
         return self.model.margins(self.scores.of(models, X))
 
-    def contributions(self, models: tuple[LinearModel, ...], X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, models: tuple[LinearModel, ...], X: Rows) -> Contributions:
         """v_k score_k of each model, and level-1's own intercept and offset."""
         explained = self.model.contributions(self.scores.of(models, X))
         base = tuple(part for part in explained.parts if part.name == BASE)
@@ -206,8 +219,8 @@ class LevelOne:
         self,
         models: tuple[LinearModel, ...],
         q: Array,
-        X: NDArray[np.floating],
-        labels: Array,
+        X: Rows,
+        labels: Labels,
         randomness: Randomness,
     ) -> LevelOneModel:
         """Train on records that level-0 did not see. The caller has checked them and charged for the release."""
@@ -228,15 +241,15 @@ class StackedModel:
     combiner: Combiner
     release: Release
 
-    def margins(self, X: NDArray[np.floating]) -> Array:
+    def margins(self, X: Rows) -> Array:
         """The combined score of each record, above 0 for the positive class."""
         return self.combiner.combine(self.level0, X)
 
-    def scores(self, X: NDArray[np.floating]) -> Array:
+    def scores(self, X: Rows) -> Array:
         """sigma of the combined score."""
         return np.asarray(expit(self.margins(X)))
 
-    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, X: Rows) -> Contributions:
         """What each level-0 model adds to the combined score."""
         return self.combiner.contributions(self.level0, X)
 

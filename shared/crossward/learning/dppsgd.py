@@ -21,7 +21,9 @@ from crossward.errors import InvalidSetting
 from crossward.learning.checks import check_and_charge
 from crossward.learning.losses import LOGISTIC, Loss
 from crossward.learning.model import LinearModel, ReleasedModel
-from crossward.learning.records import Ball, Records
+from crossward.learning.records import Ball, Labels, Records
+from crossward.learning.stored import Rows, StoredRows
+from crossward.learning.workers import BLOCK_BYTES
 from crossward.privacy.budget import Epsilon, NonPrivate, check_epsilon
 from crossward.privacy.calibration import check_lambda, check_records
 from crossward.privacy.filters import Accountant
@@ -104,8 +106,8 @@ class DPPSGD:
 
     def fit(
         self,
-        X: NDArray[np.floating],
-        y: NDArray[np.floating],
+        X: Rows,
+        y: Labels,
         *,
         randomness: Randomness = SYSTEM,
         accountant: Accountant | None = None,
@@ -114,24 +116,33 @@ class DPPSGD:
         X, labels, release = check_and_charge(self, X, y, randomness, accountant)
         return ReleasedModel(self.train(X, labels, randomness), release)
 
-    def train(self, X: NDArray[np.floating], labels: Array, randomness: Randomness) -> LinearModel:
+    def train(self, X: Rows, labels: Labels, randomness: Randomness) -> LinearModel:
         """Permute, descend, add noise. The caller has checked the records and charged for the release."""
         n, features = X.shape
-        w = self.descend(Records.inside(self.ball, X, labels), randomness.permutation(n))
+        order = randomness.permutation(n)
+        if isinstance(X, StoredRows):  # put in order once: single rows are slow to fetch from a disk, in each pass
+            w = self.descend(Records.inside(self.ball, X.take(order), labels[order]), range(n))
+        else:
+            w = self.descend(Records.inside(self.ball, X, labels), order)
         if not isinstance(self.epsilon, NonPrivate):
             w = self._output_step(n).publish(w, randomness)
         return LinearModel(self.ball, w, features)
 
-    def descend(self, records: Records, order: NDArray[np.intp]) -> Array:
-        """The weights before noise, for records visited in this order."""
+    def descend(self, records: Records, order: NDArray[np.intp] | range) -> Array:
+        """The weights before noise, for records visited in this order. Batches are fetched several at a time."""
         size, count = self.batches(records.n)
         beta = self.weight * self.loss.curvature * self.ball.q**2 + self.lam
         w = np.zeros(records.dimension)
-        offsets = np.broadcast_to(records.offsets(), records.n)
+        together = max(1, BLOCK_BYTES // (8 * records.dimension * size))
+        Z, offsets = np.empty((0, records.dimension)), np.zeros(0)
         for t in range(self.passes * count):
-            batch = order[t % count * size :][:size]
-            Z = records.rows(batch)
-            gradient = self.weight / size * (self.loss.slope(Z @ w + offsets[batch]) @ Z) + self.lam * w
+            batch = t % count
+            if batch % together == 0:
+                some = order[batch * size : min(batch + together, count) * size]
+                Z, offsets = records.rows(some), np.broadcast_to(records.offsets(some), len(some))
+            here = slice(batch % together * size, (batch % together + 1) * size)
+            slopes = self.loss.slope(Z[here] @ w + offsets[here])
+            gradient = self.weight / size * (slopes @ Z[here]) + self.lam * w
             w = self._down(w - min(1 / beta, 1 / (self.lam * (t + 1))) * gradient)
         return w
 

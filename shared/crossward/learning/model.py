@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from crossward.errors import WrongShape
 from crossward.learning.checks import check_matrix
 from crossward.learning.records import Ball, Records
+from crossward.learning.stored import Rows
 from crossward.privacy.noise import Array
 from crossward.privacy.release import Release
 
@@ -71,15 +71,15 @@ class Model(Protocol):
         """What made it."""
         ...
 
-    def margins(self, X: NDArray[np.floating]) -> Array:
+    def margins(self, X: Rows) -> Array:
         """One score per record, above 0 for the positive class."""
         ...
 
-    def scores(self, X: NDArray[np.floating]) -> Array:
+    def scores(self, X: Rows) -> Array:
         """The probability of the positive class."""
         ...
 
-    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, X: Rows) -> Contributions:
         """What adds up to the margins."""
         ...
 
@@ -110,15 +110,15 @@ class LinearModel:
         weights = np.append(self.weights[:-1], 0.0) if ball.intercept else self.weights
         return LinearModel(ball, weights, self.features)
 
-    def margins(self, X: NDArray[np.floating]) -> Array:
+    def margins(self, X: Rows) -> Array:
         """w.x and the offset for each record, x inside the ball."""
         return Records.inside(self.ball, check_matrix(X, self.features)).margins(self.weights) + self.ball.offset
 
-    def scores(self, X: NDArray[np.floating]) -> Array:
+    def scores(self, X: Rows) -> Array:
         """The probability of the positive class, sigma(w.x)."""
         return np.asarray(expit(self.margins(X)))
 
-    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, X: Rows) -> Contributions:
         """w_j x_j of each column j, x inside the ball; then the intercept and the offset, where there are any."""
         Z = Records.inside(self.ball, check_matrix(X, self.features)).dense() * self.weights
         columns = self.columns
@@ -141,15 +141,15 @@ class ReleasedModel:
         """The released weights, the intercept's last."""
         return self.model.weights
 
-    def margins(self, X: NDArray[np.floating]) -> Array:
+    def margins(self, X: Rows) -> Array:
         """w.x for each record."""
         return self.model.margins(X)
 
-    def scores(self, X: NDArray[np.floating]) -> Array:
+    def scores(self, X: Rows) -> Array:
         """The probability of the positive class."""
         return self.model.scores(X)
 
-    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, X: Rows) -> Contributions:
         """What each column adds to the margin."""
         return self.model.contributions(X)
 

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crossward.errors import InvalidSetting
 from crossward.learning.checks import check_and_charge
 from crossward.learning.losses import LOGISTIC, Loss
 from crossward.learning.model import LinearModel, ReleasedModel, SplitModel
-from crossward.learning.records import Ball, Records
+from crossward.learning.records import Ball, Labels, Records
 from crossward.learning.regulariser import Pull
 from crossward.learning.solver import minimise
+from crossward.learning.stored import Rows
 from crossward.privacy.budget import Epsilon, NonPrivate, check_epsilon
 from crossward.privacy.calibration import Calibration, Jacobian, calibrate, check_importance, check_lambda
 from crossward.privacy.filters import Accountant
@@ -126,8 +126,8 @@ class PLRFS:
 
     def fit(
         self,
-        X: NDArray[np.floating],
-        y: NDArray[np.floating],
+        X: Rows,
+        y: Labels,
         *,
         randomness: Randomness = SYSTEM,
         accountant: Accountant | None = None,
@@ -136,7 +136,7 @@ class PLRFS:
         X, labels, release = check_and_charge(self, X, y, randomness, accountant)
         return SplitModel(self.train(X, labels, randomness), release)
 
-    def train(self, X: NDArray[np.floating], labels: Array, randomness: Randomness) -> tuple[LinearModel, ...]:
+    def train(self, X: Rows, labels: Labels, randomness: Randomness) -> tuple[LinearModel, ...]:
         """Draw, solve, release. The caller has checked the records and charged for the release."""
         n, features = X.shape
         centres = [group.centre(features) for group in self.groups]
@@ -156,7 +156,7 @@ class PLRFS:
             weights = [step.publish(w, randomness) for step, w in zip(steps, exact, strict=True)]
         return tuple(LinearModel(group.ball, w, features) for group, w in zip(self.groups, weights, strict=True))
 
-    def _solve(self, X: NDArray[np.floating], y: Array, group: Group, ridge: float, linear: Array) -> Array:
+    def _solve(self, X: Rows, y: Labels, group: Group, ridge: float, linear: Array) -> Array:
         return minimise(Records.inside(group.ball, X, y), self.loss, linear, ridge, self.tolerance).w
 
 
@@ -187,8 +187,8 @@ class PLR:
 
     def fit(
         self,
-        X: NDArray[np.floating],
-        y: NDArray[np.floating],
+        X: Rows,
+        y: Labels,
         *,
         randomness: Randomness = SYSTEM,
         accountant: Accountant | None = None,
@@ -197,7 +197,7 @@ class PLR:
         split = self.as_one_group().fit(X, y, randomness=randomness, accountant=accountant)
         return ReleasedModel(split.groups[0], split.release)
 
-    def train(self, X: NDArray[np.floating], labels: Array, randomness: Randomness) -> LinearModel:
+    def train(self, X: Rows, labels: Labels, randomness: Randomness) -> LinearModel:
         """Draw, solve, release. The caller has checked the records and charged for the release."""
         return self.as_one_group().train(X, labels, randomness)[0]
 

@@ -3,7 +3,8 @@
 A learner never sees x itself but z = y * q * [s * x, c] / max(r, ||[s * x, c]||): the record's columns scaled by a
 public s, an intercept c, all brought inside the ball of radius q by a public radius r, and signed by its label. That
 is a row scale times the matrix the caller already has, so only the row scale is stored. It is found when a row is
-first used, and so is in cache: norms cost no pass of their own.
+first used, and so is in cache: norms cost no pass of their own. Of rows on disk (`stored`) not even that is kept: it is
+found anew with each block, for one number per record may be more than there is memory.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crossward.errors import InvalidBounds, InvalidImportance, InvalidSetting, NotFinite, WrongShape
+from crossward.learning.stored import LONGEST_BLOCK, SHORTEST_BLOCK, Index, Rows, StoredRows, runs
 from crossward.learning.workers import ALONE, BLOCK_BYTES, Workers, is_threaded, workers
 from crossward.privacy.mechanisms import BallDescription
 from crossward.privacy.noise import Array
 
 _Floats = TypeVar("_Floats", Array, NDArray[np.float32])
 
-BLOCK_ROWS = 1 << 13
-"""At most this many: the rounding error of a sum over a block grows with its rows."""
+Labels: TypeAlias = NDArray[np.floating] | NDArray[np.int8]
+"""-1 or +1 for each record: a byte each is enough for very many."""
 
 WHOLE_ROWS = 1 << 17
 """Up to so many rows that BLAS can use as they are, in no more memory than a shared cache, are one block."""
@@ -104,22 +106,24 @@ class Ball:
             offset=self.offset,
         )
 
-    def columns_of(self, X: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.intp] | None]:
-        """X and which of its columns to take; where they stand side by side, a view of them and None."""
+    def columns_of(self, X: Rows) -> tuple[Rows, NDArray[np.intp] | None]:
+        """X and which of its columns to take; where they stand side by side in memory, a view of them and None."""
         if self.columns is None:
             return X, None
+        if isinstance(X, StoredRows):
+            return X, np.array(self.columns, dtype=np.intp)
         first, last = self.columns[0], self.columns[-1]
         if self.columns == tuple(range(first, last + 1)):
             return X[:, first : last + 1], None
         return X, np.array(self.columns, dtype=np.intp)
 
-    def place(self, X: NDArray[np.floating]) -> Array:
+    def place(self, X: Rows) -> Array:
         """The records of X inside the ball, as a new array: (n, dimension)."""
         return Records.inside(self, X).dense()
 
 
 class Records:
-    """n signed records z_i inside a ball, kept as the caller's matrix and one row scale.
+    """n signed records z_i inside a ball, kept as the caller's matrix (or stored rows) and one row scale.
 
     z_i = row_scale_i * [column_scale * x_i, constant] with x_i the chosen `columns` of row i, and ||z_i|| <= reach.
     The margin of a record is z_i.w + sign_i offset, its sign being its label's.
@@ -131,6 +135,7 @@ class Records:
         "_labels",
         "_matrix",
         "_radius",
+        "_runs",
         "_scales",
         "block_rows",
         "column_scale",
@@ -143,8 +148,8 @@ class Records:
 
     def __init__(
         self,
-        matrix: NDArray[np.floating],
-        labels: Array | None = None,
+        matrix: Rows,
+        labels: Labels | None = None,
         *,
         columns: NDArray[np.intp] | None = None,
         column_scale: Array | None = None,
@@ -155,21 +160,26 @@ class Records:
     ):
         """Without a `radius`, records that are inside the ball of radius `reach` already and stay as they are."""
         self._matrix, self._columns, self._labels, self._radius = matrix, columns, labels, radius
-        self._copies = columns is not None or not _is_blas_ready(matrix)
+        self._runs = None if columns is None else runs(columns)
+        self._copies = columns is not None or isinstance(matrix, StoredRows) or not _is_blas_ready(matrix)
         self.column_scale = column_scale
         self.constant = constant
         self.reach = reach
         self.offset = offset
         self.n = int(matrix.shape[0])
         self.width = int(matrix.shape[1]) if columns is None else len(columns)
+        if isinstance(matrix, StoredRows):
+            self.block_rows = matrix.block_rows
+            self._scales: list[Array | None] | None = None  # found anew each time
+            return
         room = BLOCK_BYTES // 16 if self._copies else BLOCK_BYTES  # each thread may hold a few copies
-        self.block_rows = max(64, min(BLOCK_ROWS, room // (8 * max(1, self.width))))
+        self.block_rows = max(SHORTEST_BLOCK, min(LONGEST_BLOCK, room // (8 * max(1, self.width))))
         if not self._copies and self.n <= WHOLE_ROWS and not is_threaded(self.size):
-            self.block_rows = max(64, self.n)
-        self._scales: list[Array | None] = [None] * self.block_count  # None where nobody has asked yet
+            self.block_rows = max(SHORTEST_BLOCK, self.n)
+        self._scales = [None] * self.block_count  # None where nobody has asked yet
 
     @classmethod
-    def inside(cls, ball: Ball, X: NDArray[np.floating], y: Array | None = None) -> Records:
+    def inside(cls, ball: Ball, X: Rows, y: Labels | None = None) -> Records:
         """The records of X inside `ball`, signed by the labels y in {-1, +1} (unsigned without)."""
         ball.dimension(X.shape[1])  # refuses columns and scales that X does not have
         matrix, columns = ball.columns_of(X)
@@ -203,20 +213,27 @@ class Records:
     @property
     def block_count(self) -> int:
         """How many blocks there are."""
+        if isinstance(self._matrix, StoredRows):
+            return self._matrix.block_count
         return -(-self.n // self.block_rows)
+
+    def span(self, index: int) -> slice:
+        """The records of a block."""
+        if isinstance(self._matrix, StoredRows):
+            return self._matrix.span(index)
+        return slice(index * self.block_rows, (index + 1) * self.block_rows)
 
     def block(self, index: int) -> tuple[Array, Array]:
         """The rows x_i and the row scales of a block: views where BLAS can use them as they are, else a copy."""
-        rows, scale = self._matrix[self._span(index)], self._scales[index]
-        if self._copies:
-            if self._columns is not None:
-                rows = rows.take(self._columns, axis=1)
-            rows = np.ascontiguousarray(rows, dtype=np.float64)
+        rows = self._rows(index)
+        if self._scales is None:
+            return rows, self._scale(rows, self.span(index))
+        scale = self._scales[index]
         if scale is None:
-            scale = self._scales[index] = self._scale(rows, index)  # type: ignore[arg-type]
-        return rows, scale  # type: ignore[return-value]
+            scale = self._scales[index] = self._scale(rows, self.span(index))
+        return rows, scale
 
-    def some(self, rows: slice | NDArray[np.intp]) -> Records:
+    def some(self, rows: Index) -> Records:
         """Only these records; a slice of them is not copied."""
         return Records(
             self._matrix[rows],
@@ -242,7 +259,7 @@ class Records:
 
         def fill(index: int) -> None:
             X, scale = self.block(index)
-            margins[self._span(index)] = (X @ u + shift) * scale
+            margins[self.span(index)] = (X @ u + shift) * scale
 
         if crew is None:
             self._visit(fill)
@@ -250,39 +267,63 @@ class Records:
             crew.run(fill, self.block_count)
         return margins
 
-    def rows(self, index: NDArray[np.intp]) -> Array:
-        """The z_i of these records, as an array (len(index), dimension)."""
-        return self.some(index).dense()
+    def rows(self, index: NDArray[np.intp] | range) -> Array:
+        """The z_i of these records, as an array (len(index), dimension); neighbours as a range, which copies no x_i."""
+        return self.some(_indexing(index)).dense()
 
     def dense(self) -> Array:
         """All z_i as an array (n, dimension)."""
         return self._into(np.empty((self.n, self.dimension)), ALONE)
 
-    def single(self, crew: Workers) -> NDArray[np.float32]:
-        """All z_i in single precision."""
-        return self._into(np.empty((self.n, self.dimension), np.float32), crew)
+    def single(self, crew: Workers, stride: int = 1) -> NDArray[np.float32]:
+        """Every stride-th z_i, in single precision. Of rows on disk all blocks are read, one at a time."""
+        Z = np.empty((-(-self.n // stride), self.dimension), np.float32)
+        if self._scales is not None:
+            return self.some(slice(None, None, stride))._into(Z, crew)
 
-    def offsets(self) -> Array | float:
-        """sign_i offset for every record, or one number for all."""
-        return self.offset if self._labels is None or not self.offset else self._labels * self.offset
-
-    def _into(self, Z: _Floats, crew: Workers) -> _Floats:
         def fill(index: int) -> None:
-            X, scale = self.block(index)
-            if self.column_scale is not None:
-                X = X * self.column_scale
-            here = Z[self._span(index)]
-            np.multiply(X, scale[:, None], out=here[:, : self.width], casting="same_kind")
-            if self.constant > 0:
-                here[:, -1] = self.constant * scale
+            span = self.span(index)
+            first = -span.start % stride
+            X, some = self._rows(index)[first::stride], slice(span.start + first, span.stop, stride)
+            start = some.start // stride
+            self._put(X, self._scale(X, some), Z[start : start + len(X)])
 
         crew.run(fill, self.block_count)
         return Z
 
-    def _span(self, index: int) -> slice:
-        return slice(index * self.block_rows, (index + 1) * self.block_rows)
+    def offsets(self, some: Index | range = slice(None)) -> Array | float:
+        """sign_i offset for these records, or one number for all."""
+        if self._labels is None or not self.offset:
+            return self.offset
+        return np.multiply(self._labels[_indexing(some)], self.offset, dtype=np.float64)
 
-    def _scale(self, X: Array, index: int) -> Array:
+    def _into(self, Z: _Floats, crew: Workers) -> _Floats:
+        def fill(index: int) -> None:
+            self._put(*self.block(index), Z[self.span(index)])
+
+        crew.run(fill, self.block_count)
+        return Z
+
+    def _put(self, X: Array, scale: Array, Z: NDArray[np.floating]) -> None:
+        """The z_i of these rows into Z."""
+        if self.column_scale is not None:
+            X = X * self.column_scale
+        np.multiply(X, scale[:, None], out=Z[:, : self.width], casting="same_kind")
+        if self.constant > 0:
+            Z[:, -1] = self.constant * scale
+
+    def _rows(self, index: int) -> Array:
+        """The x_i of a block."""
+        if isinstance(self._matrix, StoredRows):
+            return self._matrix.block(index, self._runs)
+        rows = self._matrix[self.span(index)]
+        if self._copies:
+            if self._columns is not None:
+                rows = rows.take(self._columns, axis=1)
+            rows = np.ascontiguousarray(rows, dtype=np.float64)
+        return rows  # type: ignore[return-value]
+
+    def _scale(self, X: Array, rows: slice) -> Array:
         """row_scale_i = y_i q / max(radius, ||[s * x_i, c]||)."""
         if self._radius is None:
             scale = np.ones(len(X))
@@ -291,15 +332,19 @@ class Records:
             np.maximum(scale, self._radius, out=scale)
             np.divide(self.reach * _inside(self.dimension), scale, out=scale)
         if self._labels is not None:
-            scale *= self._labels[self._span(index)]
+            scale *= self._labels[rows]
         return scale
 
     def _visit(self, work: Callable[[int], object]) -> None:
-        if self.n <= self.block_rows:
+        if self.block_count <= 1:
             ALONE.run(work, self.block_count)
         else:
             with workers(self.size) as crew:
                 crew.run(work, self.block_count)
+
+
+def _indexing(rows: Index | range) -> Index:
+    return slice(rows.start, rows.stop, rows.step) if isinstance(rows, range) else rows
 
 
 def _is_blas_ready(matrix: NDArray[np.floating]) -> bool:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -26,7 +27,9 @@ from crossward.learning.checks import check_and_charge, check_labels, check_matr
 from crossward.learning.combining import LevelOne, MajorityVote, StackedModel, WeightedVote
 from crossward.learning.model import LinearModel, SplitModel
 from crossward.learning.plr import PLR, PLRFS
+from crossward.learning.records import Labels
 from crossward.learning.regulariser import Pull
+from crossward.learning.stored import Index, Rows, StoredRows, as_slice, count_rows, some_rows
 from crossward.learning.transfer import check_private, mixture
 from crossward.privacy.filters import Accountant, charge
 from crossward.privacy.noise import SYSTEM, Array, Randomness
@@ -40,10 +43,10 @@ LEVEL1_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The rows of each level, disjoint."""
+    """The rows of each level, disjoint; slices where they stand side by side."""
 
-    level0: NDArray[np.intp]
-    level1: NDArray[np.intp]
+    level0: Index
+    level1: Index
 
 
 def level1_count(n: int, share: float) -> int:
@@ -63,13 +66,28 @@ def split(n: int, share: float, randomness: Randomness) -> Split:
     return Split(np.sort(order[:cut]), np.sort(order[cut:]))
 
 
-def given_split(n: int, level1: NDArray[np.bool_]) -> Split:
-    """A split that was fixed beforehand, for instance by a data set's permanent cells."""
+def given_split(n: int, level1: NDArray[np.bool_] | slice) -> Split:
+    """A split that was fixed beforehand, for instance by a data set's permanent cells: a mask, or a slice of rows."""
+    if isinstance(level1, slice):
+        return _cut_out(n, level1)
     if level1.shape != (n,) or level1.dtype != np.bool_:
         raise WrongShape(f"level1 must be {n} booleans, not {level1.dtype} of shape {level1.shape}.")
     if not 0 < np.count_nonzero(level1) < n:
         raise TooFewRecords("One of the two levels has no records.", "Give both levels records.")
-    return Split(np.flatnonzero(~level1), np.flatnonzero(level1))
+    return Split(as_slice(np.flatnonzero(~level1)), as_slice(np.flatnonzero(level1)))
+
+
+def _cut_out(n: int, level1: slice) -> Split:
+    start, stop, step = level1.indices(n)
+    if step != 1:
+        raise WrongShape("level1 must be rows side by side, or a mask.", "Give a slice with step 1.")
+    if not 0 < stop - start < n:
+        raise TooFewRecords("One of the two levels has no records.", "Give both levels records.")
+    if start == 0:
+        return Split(slice(stop, n), slice(0, stop))
+    if stop == n:
+        return Split(slice(0, start), slice(start, n))
+    return Split(np.concatenate([np.arange(start), np.arange(stop, n)]), slice(start, stop))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +114,7 @@ class PSTS:
         size, larger = divmod(n - held, self.parts)
         if size < 1:
             raise TooFewRecords(f"{n - held} level-0 records cannot be cut into {self.parts} parts.", "Use fewer.")
-        # As np.array_split cuts: the first parts have one more.
+        # The first parts have one more.
         levels = [self.level0.release(size + (part < larger), features) for part in range(self.parts)]
         if isinstance(self.combiner, LevelOne):
             levels.append(self.combiner.release(held, self.importance))
@@ -104,8 +122,8 @@ class PSTS:
 
     def fit(
         self,
-        X: NDArray[np.floating],
-        y: NDArray[np.floating],
+        X: Rows,
+        y: Labels,
         *,
         randomness: Randomness = SYSTEM,
         accountant: Accountant | None = None,
@@ -113,8 +131,13 @@ class PSTS:
         """Train both levels."""
         X, labels, release = check_and_charge(self, X, y, randomness, accountant)
         order = randomness.permutation(len(X))
+        stored = isinstance(X, StoredRows)
+        if stored:  # put in order once; then parts are slices
+            X, labels = some_rows(X, order), labels[order]
         held = level1_count(len(X), self.level1_share) if isinstance(self.combiner, LevelOne) else 0
-        parts, high = np.array_split(order[held:], self.parts), order[:held]
+        size, larger = divmod(len(X) - held, self.parts)
+        ends = [held + part * size + min(part, larger) for part in range(self.parts + 1)]
+        high, *parts = [slice(start, stop) if stored else order[start:stop] for start, stop in pairwise([0, *ends])]
         models = tuple(self.level0.train(X[part], labels[part], randomness) for part in parts)
         if not isinstance(self.combiner, LevelOne):
             return StackedModel(models, self.combiner, release)
@@ -154,10 +177,10 @@ class PSTF:
 
     def fit(
         self,
-        X: NDArray[np.floating],
-        y: NDArray[np.floating],
+        X: Rows,
+        y: Labels,
         *,
-        level1: NDArray[np.bool_] | None = None,
+        level1: NDArray[np.bool_] | slice | None = None,
         randomness: Randomness = SYSTEM,
         accountant: Accountant | None = None,
     ) -> StackedModel:
@@ -174,21 +197,22 @@ class PSTF:
 
     def _fit_levels(
         self,
-        X: NDArray[np.floating],
-        labels: Array,
-        level1: NDArray[np.bool_] | None,
+        X: Rows,
+        labels: Labels,
+        level1: NDArray[np.bool_] | slice | None,
         learner: LevelOne,
         randomness: Randomness,
         accountant: Accountant | None,
     ) -> StackedModel:
         n, features = X.shape
-        given = None if level1 is None else given_split(n, np.asarray(level1))
-        release = self.release(n, features, None if given is None else len(given.level1))
+        given = None if level1 is None else given_split(n, level1 if isinstance(level1, slice) else np.asarray(level1))
+        release = self.release(n, features, None if given is None else count_rows(given.level1))
         release = release.with_seed_mark(randomness.seeded)
         charge(accountant, release)
         rows = split(n, self.level1_share, randomness) if given is None else given
-        models = self.level0.train(X[rows.level0], labels[rows.level0], randomness) + self.extra
-        top = learner.train(models, self.importance, X[rows.level1], labels[rows.level1], randomness)
+        low, high = (some_rows(X, level) for level in (rows.level0, rows.level1))
+        models = self.level0.train(low, labels[rows.level0], randomness) + self.extra
+        top = learner.train(models, self.importance, high, labels[rows.level1], randomness)
         return StackedModel(models, top, release)
 
 

@@ -19,8 +19,9 @@ from crossward.errors import InvalidSetting
 from crossward.learning.defaults import Defaults, Party
 from crossward.learning.encoding import Schema
 from crossward.learning.model import LinearModel, Model, ReleasedModel, SplitModel
-from crossward.learning.records import Ball
+from crossward.learning.records import Ball, Labels
 from crossward.learning.regulariser import Pull
+from crossward.learning.stored import Index, Rows
 from crossward.privacy.noise import Array, Randomness
 from crossward.privacy.release import Release
 from crossward.protocol.constants import CELLS, Role
@@ -43,8 +44,8 @@ Counts = Mapping[str, int]
 Levels = dict[str, tuple[int, ...]]
 """The cells of each level."""
 
-RowsByLevel = Mapping[str, NDArray[np.intp]]
-"""Which rows belong to each level."""
+RowsByLevel = Mapping[str, Index]
+"""Which rows belong to each level: a slice where they stand side by side."""
 
 
 class StudyFinding(NamedTuple):
@@ -99,7 +100,7 @@ class Work(Protocol):
         """What will leave the site, from so many rows of each level; None where nothing does."""
         ...
 
-    def train(self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness) -> Any:
+    def train(self, X: Rows, y: Labels, rows: RowsByLevel, randomness: Randomness) -> Any:
         """The model, from checked rows that are paid for."""
         ...
 

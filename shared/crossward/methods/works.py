@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crossward.errors import InvalidSetting
 from crossward.learning.aggregation import BoostedEnsemble, BoostedModel
 from crossward.learning.checks import check_labels
 from crossward.learning.combining import LevelOne, StackedModel
 from crossward.learning.model import Model, ReleasedModel, SplitModel
+from crossward.learning.records import Labels
 from crossward.learning.stacking import PSTF, PSTS
+from crossward.learning.stored import Rows, count_rows, some_rows
 from crossward.methods.base import LEVEL0, LEVEL1, Counts, RowsByLevel
 from crossward.privacy.noise import Randomness
 from crossward.privacy.release import Release, parallel
@@ -27,9 +28,7 @@ class Learner(Protocol):
         """What `fit` on n rows will release."""
         ...
 
-    def fit(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], *, randomness: Randomness
-    ) -> ReleasedModel | SplitModel:
+    def fit(self, X: Rows, y: Labels, *, randomness: Randomness) -> ReleasedModel | SplitModel:
         """Check, draw, solve, release."""
         ...
 
@@ -45,9 +44,7 @@ class FitAll:
         """The learner's."""
         return self.learner.release(counts[LEVEL0], features)
 
-    def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
-    ) -> ReleasedModel | SplitModel:
+    def train(self, X: Rows, y: Labels, rows: RowsByLevel, randomness: Randomness) -> ReleasedModel | SplitModel:
         """Fit to all rows."""
         return self.learner.fit(X, y, randomness=randomness)
 
@@ -64,11 +61,10 @@ class FitGroups:
         held = counts.get(LEVEL1, 0)
         return self.learner.release(counts[LEVEL0] + held, features, held)
 
-    def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
-    ) -> StackedModel:
+    def train(self, X: Rows, y: Labels, rows: RowsByLevel, randomness: Randomness) -> StackedModel:
         """Fit both levels, each to its rows."""
-        level1 = np.isin(np.arange(len(X)), rows[LEVEL1]) if LEVEL1 in rows else None
+        high = rows.get(LEVEL1)
+        level1 = high if high is None or isinstance(high, slice) else np.isin(np.arange(len(X)), high)
         return self.learner.fit(X, y, level1=level1, randomness=randomness)
 
 
@@ -87,19 +83,17 @@ class FitParts:
             levels.append(learner.combiner.release(counts[LEVEL1], learner.importance))
         return parallel("PST-S", *levels)
 
-    def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
-    ) -> StackedModel:
+    def train(self, X: Rows, y: Labels, rows: RowsByLevel, randomness: Randomness) -> StackedModel:
         """A PLR on each part, then level-1."""
         learner, labels = self.learner, check_labels(y, len(X))
-        release = self.release({level: len(index) for level, index in rows.items()}, X.shape[1])
+        release = self.release({level: count_rows(index) for level, index in rows.items()}, X.shape[1])
         release = release.with_seed_mark(randomness.seeded)
         parts = [index for level, index in rows.items() if level != LEVEL1]
-        models = tuple(learner.level0.train(X[part], labels[part], randomness) for part in parts)
+        models = tuple(learner.level0.train(some_rows(X, part), labels[part], randomness) for part in parts)
         if not isinstance(learner.combiner, LevelOne):
             return StackedModel(models, learner.combiner, release)
         high = rows[LEVEL1]
-        top = learner.combiner.train(models, learner.importance, X[high], labels[high], randomness)
+        top = learner.combiner.train(models, learner.importance, some_rows(X, high), labels[high], randomness)
         return StackedModel(models, top, release)
 
 
@@ -114,9 +108,7 @@ class Boost:
     def release(self, counts: Counts, features: int) -> None:
         """Nothing leaves."""
 
-    def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
-    ) -> BoostedModel:
+    def train(self, X: Rows, y: Labels, rows: RowsByLevel, randomness: Randomness) -> BoostedModel:
         """Fit to the target's own rows."""
         return self.ensemble.fit(self.partners, X, y)
 
@@ -130,8 +122,6 @@ class UseAsIs:
     def release(self, counts: Counts, features: int) -> None:
         """Nothing leaves."""
 
-    def train(
-        self, X: NDArray[np.floating], y: NDArray[np.floating], rows: RowsByLevel, randomness: Randomness
-    ) -> NoReturn:
+    def train(self, X: Rows, y: Labels, rows: RowsByLevel, randomness: Randomness) -> NoReturn:
         """There is nothing to train."""
         raise InvalidSetting("This model is used as it is.", "Take it when it is ready.")

@@ -6,7 +6,7 @@ that was announced, marked if the randomness was seeded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,8 @@ from crossward.errors import InvalidSetting, TooFewRecords, WrongShape
 from crossward.learning.checks import check_matrix
 from crossward.learning.combining import StackedModel, source_directly
 from crossward.learning.model import Contributions, Model, SplitModel
+from crossward.learning.records import Labels
+from crossward.learning.stored import Index, Rows, as_slice, count_rows
 from crossward.methods.base import HOLDOUT, Counts, Levels, SourceModel, Sources, single_models
 from crossward.privacy.noise import SYSTEM, Array, Randomness
 from crossward.privacy.output import on_own_grid
@@ -43,15 +45,15 @@ class TrainedModel:
         """A model that scores records: groups that nobody combined vote by importance."""
         return usable(self.model)
 
-    def margins(self, X: NDArray[np.floating]) -> Array:
+    def margins(self, X: Rows) -> Array:
         """One score per encoded record, above 0 for the positive class."""
         return self.usable.margins(X)
 
-    def scores(self, X: NDArray[np.floating]) -> Array:
+    def scores(self, X: Rows) -> Array:
         """The probability of the positive class."""
         return self.usable.scores(X)
 
-    def contributions(self, X: NDArray[np.floating]) -> Contributions:
+    def contributions(self, X: Rows) -> Contributions:
         """What adds up to the margins."""
         return self.usable.contributions(X)
 
@@ -101,14 +103,16 @@ def announce(study: Study, role: Role, counts: Counts, sources: Sources | None =
 def train(
     study: Study,
     role: Role,
-    X: NDArray[np.floating],
-    y: NDArray[np.floating],
-    level: NDArray[np.str_] | Sequence[str],
+    X: Rows,
+    y: Labels,
+    level: NDArray[np.str_] | Sequence[str] | Mapping[str, slice],
     sources: Sequence[SourceModel] = (),
     randomness: Randomness = SYSTEM,
 ) -> TrainedModel:
     """A role's model, from encoded rows, each labelled with its level; rows of the holdout are refused.
 
+    Rows of a level that stand side by side are used as they are, others are copied. So stored rows are best put level
+    by level; where each level's rows are is then `level`, as slices that meet. Labels of int8 take the least memory.
     Where a target trains nothing the rows are not looked at.
     """
     kind, terms = TaskKind.of(role), study.terms
@@ -119,7 +123,7 @@ def train(
         return TrainedModel(kind, work.ready, None, 0, len(sources))
     X = check_matrix(X, terms.features)
     rows = _rows(trained_levels(study, role), level, len(X))
-    announced = announce(study, role, {name: len(index) for name, index in rows.items()}, sources)
+    announced = announce(study, role, {name: count_rows(index) for name, index in rows.items()}, sources)
     model = work.train(X, y, rows, randomness)
     if announced is None:
         return TrainedModel(kind, model, None, len(X), len(sources))
@@ -164,13 +168,36 @@ def input_kind(study: Study, kind: TaskKind) -> TaskKind | None:
     return TaskKind.AGGREGATE if aggregated else TaskKind.TRAIN_SOURCE
 
 
-def _rows(names: Sequence[str], level: NDArray[np.str_] | Sequence[str], n: int) -> dict[str, NDArray[np.intp]]:
-    """The rows of each level, in the study's order."""
+def _rows(
+    names: Sequence[str], level: NDArray[np.str_] | Sequence[str] | Mapping[str, slice], n: int
+) -> dict[str, Index]:
+    """The rows of each level, in the study's order; slices where they stand side by side."""
+    if isinstance(level, Mapping):
+        _check_levels(names, set(level))
+        return _check_slices({name: level.get(name, slice(0, 0)) for name in names}, n)
     labels = np.asarray(level)
     if labels.shape != (n,):
         raise WrongShape(f"There are {n} records and {labels.shape} levels.", "Give one level per record.")
-    if strange := sorted(set(labels.tolist()) - set(names)):
+    _check_levels(names, set(np.unique(labels).tolist()))
+    return {name: as_slice(np.flatnonzero(labels == name)) for name in names}
+
+
+def _check_levels(names: Sequence[str], level: set[str]) -> None:
+    if strange := sorted(level - set(names)):
         raise InvalidSetting(
             f"Rows are labelled {', '.join(map(str, strange))}.", f"This study trains on {', '.join(names)} only."
         )
-    return {name: np.flatnonzero(labels == name) for name in names}
+
+
+def _check_slices(rows: dict[str, slice], n: int) -> dict[str, Index]:
+    """The same, with their bounds written out, if every one of n rows is in one of them and in no other."""
+    bounds = {name: own.indices(n) for name, own in rows.items()}
+    end = 0
+    for start, stop, step in sorted(bounds.values()):
+        if step != 1 or (stop > start and start != end):
+            break
+        end = max(end, stop)
+    else:
+        if end == n:
+            return {name: slice(start, max(start, stop)) for name, (start, stop, _) in bounds.items()}
+    raise WrongShape(f"The slices of the levels do not cut {n} records into parts.", "Let each begin where one ends.")

@@ -181,7 +181,7 @@ class DividedByBatch(DPPSGD):
 class ScaledUp(DPPSGD):
     """003: before the noise, the weights are scaled to norm R even where they are shorter."""
 
-    def descend(self, records: Records, order: NDArray[np.intp]) -> Array:
+    def descend(self, records: Records, order: NDArray[np.intp] | range) -> Array:
         """The weights, on the sphere."""
         w = DPPSGD.descend(self, records, order)
         return w * (self.radius / max(float(np.linalg.norm(w)), 1e-12))
@@ -191,7 +191,7 @@ class ScaledUp(DPPSGD):
 class UnequalLastBatch(DPPSGD):
     """The remainder of a pass is a batch too: one of few records, each of which weighs more."""
 
-    def descend(self, records: Records, order: NDArray[np.intp]) -> Array:
+    def descend(self, records: Records, order: NDArray[np.intp] | range) -> Array:
         """As DPPSGD, without dropping the remainder."""
         size = min(self.batch, records.n)
         count = math.ceil(records.n / size)

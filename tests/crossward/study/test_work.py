@@ -10,6 +10,8 @@ from crossward.errors import CrosswardError, InvalidSetting, TooFewRecords, Wron
 from crossward.learning.amp import AMP
 from crossward.learning.dppsgd import DPPSGD
 from crossward.learning.plr import PLR, PLRFS
+from crossward.learning.stored import StoredRows
+from crossward.privacy.noise import SeededRandomness
 from crossward.protocol.constants import Role
 from crossward.study import Study, study_for
 from crossward.study.work import aggregate, announce, charged_cells, train
@@ -194,3 +196,50 @@ def test_an_average_is_each_targets_own(federation, randomness, sources_of):
     sources = [s.model for s in sources_of(study, federation, randomness)]
     mean = train(study, Role.TARGET, np.empty((0, 0)), np.empty(0), [], sources, randomness)
     assert np.array_equal(mean.model.weights, sources[0].weights)
+
+
+def by_level(study, X, y, level):
+    """The rows, level by level, on disk; their labels in a byte each; and where each level is."""
+    names = [name for name in levels_of(study, Role.TARGET) if name != "holdout" and np.any(level == name)]
+    order = np.concatenate([np.flatnonzero(level == name) for name in names] or [np.empty(0, int)])
+    ends = np.cumsum([0, *(int(np.sum(level == name)) for name in names)]).tolist()
+    slices = {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
+    return X[order], y[order].astype(np.int8), slices
+
+
+def test_rows_on_disk_by_level_give_what_rows_in_memory_give(study, federation, sources_of, rows, tmp_path):
+    inputs = inputs_of(study, federation, sources_of(study, federation, SeededRandomness(11)))
+    X, y, slices = by_level(study, *rows(study, Role.TARGET, federation.branches[1]))
+    stored = StoredRows.writing(tmp_path, X.shape[1])
+    for batch in np.array_split(X, 7):
+        stored.append(batch)
+    level = np.repeat(list(slices), [part.stop - part.start for part in slices.values()])
+    models = [
+        train(study, Role.TARGET, each, y, where, inputs, SeededRandomness(3))
+        for each, where in ((X, level), (X, slices), (stored, slices), (stored, level))
+    ]
+    whole, _ = federation.branches[1].encode(study.schema)
+    for model in models[1:]:
+        assert model.release == models[0].release
+        np.testing.assert_allclose(model.margins(whole), models[0].margins(whole), rtol=1e-6, atol=1e-6)
+    if study.method.trains(Role.TARGET):
+        np.testing.assert_allclose(models[0].scores(stored), models[0].scores(X), atol=1e-12)
+
+
+def test_slices_must_cut_the_rows_into_levels(federation, rows):
+    study = study_for(federation.schema, method="pst-f")
+    X, y, slices = by_level(study, *rows(study, Role.TARGET, federation.branches[1]))
+    cut, n = slices["level0"].stop, len(y)
+    for wrong in (
+        {"level0": slice(0, cut), "level1": slice(cut + 1, n)},
+        {"level0": slice(0, cut + 1), "level1": slice(cut, n)},
+        {"level0": slice(0, cut), "level1": slice(cut, n - 1)},
+        {"level0": slice(1, cut), "level1": slice(cut, n)},
+        {"level0": slice(0, n, 2), "level1": slice(1, n, 2)},
+    ):
+        with pytest.raises(WrongShape, match="parts"):
+            train(study, Role.TARGET, X, y, wrong, (), _Broken())
+    with pytest.raises(InvalidSetting, match="holdout"):
+        train(study, Role.TARGET, X, y, slices | {"holdout": slice(0, 0)}, (), _Broken())
+    with pytest.raises(TooFewRecords, match="level1"):
+        train(study, Role.TARGET, X, y, {"level0": slice(0, n)}, (), _Broken())

@@ -13,6 +13,9 @@ from crossward.learning.solver.objective import gram
 from crossward.learning.workers import Workers
 from crossward.privacy.noise import Array
 
+HELD_BYTES = 1 << 28
+"""A line search holds two numbers per record in up to so much memory. With more records it reads them at each try."""
+
 
 class Blocked:
     """F by passes over blocks of rows, which `crew` shares."""
@@ -75,19 +78,40 @@ class Blocked:
     def along(self, w: Array, step: Array) -> Callable[[float], float]:
         """The derivative of F(w + t step) in t, from z_i.w and z_i.step for all i."""
         records, loss = self._records, self._loss
+        if 16 * records.n > HELD_BYTES:
+            return self._along_by_passes(w, step)
         self.rows_read += 2 * records.n
         margins, change = records.margins(w, self._crew), records.margins(step, self._crew)
         margins += records.offsets()
         rest, bend = float((self._linear + self._ridge * w) @ step), self._ridge * float(step @ step)
-        rows = records.block_rows
 
         def derivative(t: float) -> float:
             parts = np.empty(records.block_count)
 
             def work(index: int) -> None:
-                here = slice(index * rows, (index + 1) * rows)
+                here = records.span(index)
                 parts[index] = loss.slope(margins[here] + t * change[here]) @ change[here]
 
+            self._crew.run(work, len(parts))
+            return float(parts.sum()) + rest + t * bend
+
+        return derivative
+
+    def _along_by_passes(self, w: Array, step: Array) -> Callable[[float], float]:
+        """The same, each time with a pass over the records: what is held does not grow with them."""
+        records, loss = self._records, self._loss
+        rest, bend = float((self._linear + self._ridge * w) @ step), self._ridge * float(step @ step)
+        margins_of, (u, shift) = self._margins_at(w), records.direction(step)
+
+        def derivative(t: float) -> float:
+            parts = np.empty(records.block_count)
+
+            def work(index: int) -> None:
+                X, scale, margins = margins_of(index)
+                change = (X @ u + shift) * scale
+                parts[index] = loss.slope(margins + t * change) @ change
+
+            self.rows_read += records.n
             self._crew.run(work, len(parts))
             return float(parts.sum()) + rest + t * bend
 

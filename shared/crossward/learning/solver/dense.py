@@ -96,8 +96,9 @@ class Sample(_Held):
     @classmethod
     def of(cls, records: Records, stride: int, loss: Loss, linear: Array, ridge: float, crew: Workers) -> Sample:
         """F from every stride-th record."""
-        some = records.some(slice(None, None, stride))
-        return cls(some.single(crew), some.offsets(), loss, linear, ridge, records.reach, records.n / some.n, crew)
+        Z = records.single(crew, stride)
+        weight = records.n / len(Z)
+        return cls(Z, records.offsets(slice(None, None, stride)), loss, linear, ridge, records.reach, weight, crew)
 
     def thinned(self, stride: int) -> Sample:
         """The same problem on every stride-th of these, without a copy."""

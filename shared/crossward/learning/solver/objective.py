@@ -37,7 +37,7 @@ class Objective(Protocol):
         ...
 
     def along(self, w: Array, step: Array) -> Callable[[float], float]:
-        """The derivative of F(w + t step) in t, as a function of t that reads no rows."""
+        """The derivative of F(w + t step) in t, as a function of t that reads no rows unless they are very many."""
         ...
 
     def rounding(self, w: Array) -> float:

@@ -5,7 +5,8 @@ linear term, lambda and Delta the ridge. F is ridge-strongly convex, so ||grad F
 tolerance/ridge of the minimiser: that is what the release step relies on, and why a solver that stops short raises.
 
 The z_i are not stored: the caller's matrix is read in blocks (`blocked`). To read it few times, the problem is first
-solved on every 7th row, copied in single precision (`dense`), that one first on every 7th of those, and so on. A sample
+solved on every 7th row (of very many rows fewer), copied in single precision (`dense`), that one first on every 7th of
+those, and so on. A sample
 of m rows is solved to a third of its sampling error only, and leaves a start and a Hessian to the next, whose error of
 sqrt(d/m) or so is what each further pass multiplies the gradient by (`descent`). From 10^5 records on, five to seven
 passes over the matrix reach a gradient of 1e-4. Rows in an order that makes samples mislead, or digits that single
@@ -35,6 +36,9 @@ DENSE = 1 << 13
 STRIDE = 7
 """Small enough for a good Hessian, large enough that it costs less than a pass; prime, so that rows written in turn
 by 2, 4, 5 or 10 sources are all met."""
+
+SAMPLE_BYTES = 1 << 28
+"""A sample takes no more memory than this: beyond, a better Hessian saves no pass."""
 
 ENOUGH_ROWS, ENOUGH_PER_WEIGHT = 1000, 20
 """A sample has at least so many rows: with fewer it is often separable and far from the whole."""
@@ -99,7 +103,7 @@ def _start(records: Records, loss: Loss, linear: Array, ridge: float, crew: Work
     enough = max(ENOUGH_ROWS, ENOUGH_PER_WEIGHT * records.dimension)
     samples: list[Sample] = []
     if records.n // STRIDE >= enough:
-        samples.append(Sample.of(records, STRIDE, loss, linear, ridge, crew))
+        samples.append(Sample.of(records, _stride(records), loss, linear, ridge, crew))
         while start is None and samples[-1].rows // STRIDE >= enough:
             samples.append(samples[-1].thinned(STRIDE))
     w, curvature = np.zeros(records.dimension) if start is None else start, None
@@ -108,6 +112,14 @@ def _start(records: Records, loss: Loss, linear: Array, ridge: float, crew: Work
             w = _roughly(sample, w, curvature)
         curvature = Curvature(sample.hessian(w))
     return _Start(w, curvature, sum(sample.rows_read for sample in samples))
+
+
+def _stride(records: Records) -> int:
+    """STRIDE, or the next number that 2, 3 and 5 do not divide of those whose sample fits."""
+    stride = max(STRIDE, -(-4 * records.n * records.dimension // SAMPLE_BYTES))
+    while math.gcd(stride, 30) > 1:
+        stride += 1
+    return stride
 
 
 def _roughly(sample: Sample, w: Array, curvature: Curvature | None) -> Array:
