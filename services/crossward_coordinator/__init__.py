@@ -14,6 +14,7 @@ What they share:
 
     main.py       init(settings), serve(settings): what the command line calls
     app.py        create_app(settings): wires routes, database and the clock
+    worker.py     one process of several that serve it
     access.py     who is asking, and the transaction they get
     clock.py      what happens by itself: leases and deadlines that pass, aggregation, tidying up
     settings.py   what an operator can set

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 
 from crossward.errors import NotReady, StorageFailed
-from crossward_coordinator import identity
+from crossward_coordinator import identity, worker
 from crossward_coordinator.app import check_database, create_app
 from crossward_coordinator.database import MIGRATIONS
 from crossward_coordinator.people.service import issue_first
@@ -80,7 +80,7 @@ def serve(settings: CoordinatorSettings) -> None:
     if settings.workers == 1:
         run(create_app(settings), settings)
     else:
-        run_workers(create_app, settings, settings.workers)
+        run_workers(worker, settings, settings.workers)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ release, known before a record is touched, and `fit(X, y)`, which checks, charge
     combining     C-mv, C-wmv, C-hl; sigmoid and margin scores                stacking   PST-S, PST-F, PST-H
     dppsgd, amp   the other private learners
     aggregation   average, feature method, boosted ensemble
+    trees         what a boosted ensemble is made of, as plain numbers
     defaults/     the `default` preset: every setting from public facts (n, eps, importance, prevalence, role)
     estimators/   scikit-learn's face of all this
 """

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from crossward.errors import InvalidSetting, WrongShape
 from crossward.learning.checks import check_labels, check_matrix
@@ -28,6 +29,7 @@ from crossward.learning.records import Labels, Records
 from crossward.learning.solver import minimise
 from crossward.learning.stored import Rows
 from crossward.learning.transfer import mixture
+from crossward.learning.trees import Trees
 from crossward.privacy.calibration import check_lambda
 from crossward.privacy.mechanisms import NothingPrivate
 from crossward.privacy.noise import Array
@@ -35,6 +37,9 @@ from crossward.privacy.release import Release, parallel
 
 FEATURE_METHOD = "feature-method"
 """What a model that was weighed on a public set calls its release."""
+
+MOST_LEAVES = 31
+"""The leaves that a tree of a boosted ensemble has at most, however deep it may be."""
 
 
 def average(partners: Sequence[ReleasedModel], mix: Literal["records", "uniform"] = "uniform") -> ReleasedModel:
@@ -82,16 +87,16 @@ class BoostedModel:
     """The ensemble, for use at the target only."""
 
     partners: tuple[Model, ...]
-    ensemble: Any
+    ensemble: Trees
     release: Release = field(default_factory=NothingPrivate)
 
     def margins(self, X: Rows) -> Array:
         """The ensemble's log-odds."""
-        return self._margins(_scores(self.partners, X))
+        return self.ensemble.margins(_scores(self.partners, X))
 
     def scores(self, X: Rows) -> Array:
         """The probability of the positive class."""
-        return np.asarray(self.ensemble.predict_proba(_scores(self.partners, X))[:, 1])
+        return np.asarray(expit(self.margins(X)))
 
     def contributions(self, X: Rows) -> Contributions:
         """How much each partner's score moves the log-odds as it takes the place of 1/2, which says nothing.
@@ -102,23 +107,20 @@ class BoostedModel:
         scores = _scores(self.partners, X)
         forwards, backwards = range(len(self.partners)), range(len(self.partners) - 1, -1, -1)
         moves = (self._moves(scores, forwards) + self._moves(scores, backwards)) / 2
-        base = self._margins(np.full_like(scores, 0.5))
+        base = self.ensemble.margins(np.full_like(scores, 0.5))
         parts = [Part(f"partner {k}") for k in range(1, len(self.partners) + 1)]
         return Contributions((*parts, Part(BASE)), np.column_stack([moves, base]))
 
     def _moves(self, scores: Array, order: Sequence[int]) -> Array:
         """What each score changes as the scores are put in, in this order."""
         now, moves = np.full_like(scores, 0.5), np.empty_like(scores)
-        before = self._margins(now)
+        before = self.ensemble.margins(now)
         for partner in order:
             now[:, partner] = scores[:, partner]
-            after = self._margins(now)
+            after = self.ensemble.margins(now)
             moves[:, partner] = after - before
             before = after
         return moves
-
-    def _margins(self, scores: Array) -> Array:
-        return np.asarray(self.ensemble.decision_function(scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +141,14 @@ class BoostedEnsemble:
         from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
 
         boosting = HistGradientBoostingClassifier(
-            max_iter=self.iterations, max_depth=self.depth, learning_rate=self.rate, early_stopping=False
+            max_iter=self.iterations,
+            max_depth=self.depth,
+            max_leaf_nodes=MOST_LEAVES,
+            learning_rate=self.rate,
+            early_stopping=False,
         )
-        boosting.fit(_scores(partners, X), labels)
-        return BoostedModel(tuple(partners), boosting)
+        boosting.fit(check_matrix(_scores(partners, X)), labels)
+        return BoostedModel(tuple(partners), Trees.of(boosting))
 
 
 def _scores(partners: Sequence[Model], X: Rows) -> Array:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import pickle
 import re
 import signal
 import socket
@@ -28,8 +27,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection, wait
+from types import ModuleType
 from typing import TypeVar
 
 import uvicorn
@@ -37,12 +36,11 @@ from fastapi import FastAPI
 
 from crossward.client.addresses import is_loopback
 from crossward.errors import InsecureAddress, InvalidSetting, NotReady
-from crossward_service.http import worker
 from crossward_service.http.settings import ServiceSettings
 from crossward_service.http.telemetry import SHARED_FOLDER, configure_logs
+from crossward_service.http.worker import Order, order_bytes
 
 S = TypeVar("S", bound=ServiceSettings)
-Create = Callable[[S], FastAPI]
 
 RESTART_SECONDS = 1.0
 """Until a worker that died is replaced."""
@@ -215,11 +213,10 @@ class _Worker:
 class _Workers:
     """The parent's side."""
 
-    def __init__(self, create: Create[S], settings: S, count: int, listener: socket.socket) -> None:
+    def __init__(self, program: ModuleType, settings: ServiceSettings, count: int, listener: socket.socket) -> None:
         self._stop_seconds = settings.shutdown_seconds + STOP_SECONDS
-        # Pickled apart: a worker watches for its parent's end before it imports what this needs.
-        work = pickle.dumps(partial(_work, create, settings))
-        self._order = pickle.dumps((sys.path, self._stop_seconds, work))
+        self._program = program.__name__
+        self._order = order_bytes(sys.path, self._stop_seconds, settings.to_json())
         self._count, self._listener = count, listener
         self._workers: list[_Worker] = []
         self._announced = False
@@ -228,7 +225,7 @@ class _Workers:
 
     def interrupt(self) -> None:
         """End `run`, from a signal's handler."""
-        self._woken.send(None)
+        self._woken.send_bytes(b"stop")
 
     def run(self, say: Callable[[str], None]) -> None:
         """Keep `count` workers alive until interrupted."""
@@ -246,7 +243,7 @@ class _Workers:
         ours, theirs = multiprocessing.Pipe()
         with theirs:
             files = theirs.fileno(), self._listener.fileno()
-            command = [sys.executable, "-P", "-m", worker.__name__, *map(str, files)]
+            command = [sys.executable, "-P", "-m", self._program, *map(str, files)]
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=files)
         with suppress(OSError):  # one that has died already is noticed like any other
             ours.send_bytes(self._order)
@@ -261,7 +258,7 @@ class _Workers:
             if each.pipe not in happened:
                 continue
             try:
-                each.title = each.pipe.recv()
+                each.title = each.pipe.recv_bytes().decode()
             except (EOFError, OSError):
                 each.end(STOP_SECONDS)
                 self._check_was_ready(each)
@@ -283,28 +280,28 @@ class _Workers:
             each.end(max(0.0, end - time.monotonic()))
 
 
-def run_workers(create: Create[S], settings: S, count: int) -> None:
-    """Serve `create(settings)` from `count` processes until SIGINT or SIGTERM; requests under way are finished first.
+def run_workers(program: ModuleType, settings: ServiceSettings, count: int) -> None:
+    """Serve from `count` processes until SIGINT or SIGTERM; requests under way are finished first.
 
-    `create` is a function that other processes can import.
+    Each is `python -m` of the module `program`, which calls `worker.begin`, then `work`.
     """
     configure_logs(settings.log_level)
     with bind(settings) as listener, tempfile.TemporaryDirectory(prefix="crossward-metrics-") as folder:
         os.environ[SHARED_FOLDER] = folder  # read by prometheus_client when a worker imports it
-        workers = _Workers(create, settings, count, listener)
+        workers = _Workers(program, settings, count, listener)
         with stopped_by_signal(workers.interrupt):
             workers.run(lambda title: _say(ready_text(title, listener, settings)))
 
 
-def _work(create: Create[S], settings: S, listener: socket.socket, pipe: Connection) -> None:
-    """What a worker does; `worker` calls it."""
+def work(create: Callable[[S], FastAPI], settings: S, order: Order) -> None:
+    """What a worker does once it has begun: serve `create(settings)` on the socket of all."""
     configure_logs(settings.log_level)
     app = create(settings)
 
     def ready() -> None:
         with suppress(OSError):  # a parent that is gone is noticed elsewhere
-            pipe.send(app.title)
+            order.pipe.send_bytes(app.title.encode())
 
     server = server_of(app, settings, ready)
-    with listener, stopped_by_signal(server.stop):
+    with order.listener as listener, stopped_by_signal(server.stop):
         server.run(sockets=[listener])

@@ -33,7 +33,12 @@ class ServiceSettings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="CROSSWARD_", extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True
+        env_prefix="CROSSWARD_",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        validate_default=True,
+        ser_json_inf_nan="constants",
     )
     database_name: ClassVar[str] = "crossward.sqlite3"
 
@@ -65,6 +70,18 @@ class ServiceSettings(BaseSettings):
             ) from None
         except ValueError as error:  # a file that is not TOML
             raise InvalidSetting(f"The settings cannot be read: {error}.", f"Correct {config}.") from None
+
+    def to_json(self) -> str:
+        """What another process of this service is told; the database's password stands in its address already.
+
+        Not for services with secrets, which are not written out: without them, the other process refuses to start.
+        """
+        return self.model_copy(update={"database_password_file": None}).model_dump_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The settings that another process read: no file and no variable is looked at again."""
+        return cls.model_validate_json(text)
 
     @classmethod
     def settings_customise_sources(

@@ -263,7 +263,7 @@ class Bent:
     step: float
     base: float
 
-    def decision_function(self, scores: Array) -> Array:
+    def margins(self, scores: Array) -> Array:
         jump = np.where(scores.max(axis=1) > 0.6, self.step, 0.0)
         return self.base + scores @ self.weights + self.product * scores.prod(axis=1) + jump
 

@@ -1,6 +1,7 @@
 """Settings: file below environment below arguments; nothing unknown, no secret nobody chose, none shown."""
 
 import base64
+import math
 import random
 import secrets
 
@@ -15,6 +16,7 @@ from crossward_service.http.settings import ServiceSettings
 class SiteSettings(ServiceSettings):
     database_name = "site.sqlite3"
     local_token: SecretStr | None = None
+    pause: float = 1.0
 
 
 @pytest.fixture
@@ -109,6 +111,26 @@ def test_a_databases_password_comes_from_a_file_and_is_not_shown(tmp_path):
     assert make_url(settings.database_url).password == "hun/ter2@:%"
     assert make_url(settings.database_url).host == "db"
     assert "ter2" not in str(settings.describe())
+
+
+@pytest.mark.parametrize("pause", [0.1, 1e-300, math.inf])
+def test_another_process_is_told_all_settings_and_looks_at_nothing_else(tmp_path, monkeypatch, pause):
+    file = tmp_path / "password"
+    file.write_text("hun/ter2@:%\n")
+    given = {"database_url": "postgresql://cw@db/cw", "database_password_file": file, "tls_ca": tmp_path / "ca.pem"}
+    settings = SiteSettings.load(**given, port=7, pause=pause)
+    file.unlink()
+    monkeypatch.setenv("CROSSWARD_PORT", "9")
+    monkeypatch.setenv("CROSSWARD_CONFIG", str(tmp_path / "nowhere"))
+    told = SiteSettings.from_json(settings.to_json())
+    assert told == settings.model_copy(update={"database_password_file": None})
+
+
+def test_a_secret_is_not_told_and_missed_at_once():
+    settings = SiteSettings.load(local_token=secrets.token_urlsafe(32))
+    assert settings.local_token.get_secret_value() not in settings.to_json()
+    with pytest.raises(ValueError, match="a secret of fewer"):
+        SiteSettings.from_json(settings.to_json())
 
 
 @pytest.mark.parametrize("url", ["postgresql://db/cw", "postgresql://cw:other@db/cw"])

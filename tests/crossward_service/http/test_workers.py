@@ -17,7 +17,10 @@ from endings import alive, wait_for_end
 
 ASKED = 'crossward_requests_total{method="GET",route="/pid",status="200"}'
 PROGRAM = """
-import os, time
+from crossward_service.http.worker import begin
+if __name__ == "__main__":
+    order = begin()
+import os, sys, time
 from contextlib import asynccontextmanager
 from pathlib import Path
 from crossward_service.http import serve
@@ -68,8 +71,11 @@ def create(settings):
 def main():
     os.environ["IN_WORKER"] = "yes"
     serve.STOP_SECONDS = 1.0
-    serve.run_workers(create, ServiceSettings.load(port=0), 2)
+    serve.run_workers(sys.modules[__name__], ServiceSettings.load(port=0), 2)
     print("after")
+
+if __name__ == "__main__":
+    serve.work(create, ServiceSettings.from_json(order.settings), order)
 """
 
 
@@ -82,7 +88,7 @@ def serving(folder, **environment):
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        env=os.environ | environment,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])} | environment,
     ) as started:
         try:
             yield started

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 import time
 
 import httpx
 import pytest
+from sqlalchemy import select, update
 
+from crossward.errors import Forged, InvalidMessage
+from crossward_service.db.engine import read, write
 from crossward_site.approvals import service as approvals
 from crossward_site.identity.service import Identity, rotate
 from crossward_site.models.predictions import predict
-from crossward_site.models.service import Models
+from crossward_site.models.service import Models, seal, unseal
+from crossward_site.models.tables import models
 from crossward_source import app as source
 from crossward_source.settings import SourceSettings
 from envelopes import digest_of
@@ -90,6 +95,40 @@ def test_other_methods(federation, study, method: str) -> None:
     assert (served.release is not None) == pays
     ill, well = predict(served, [RECORD, WELL])
     assert ill.probability > well.probability
+
+
+class Burglar:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('this was run')",)
+
+
+def test_a_boosted_model_is_data_and_nothing_in_its_place_is_run(federation, study) -> None:
+    _, branch = run(federation, study(method="boosted", epsilon=5.0))
+    site = branch.site
+
+    def stored() -> bytes:
+        with read(site.engine) as connection:
+            return connection.execute(select(models.c.sealed)).scalar_one()
+
+    def stored_is(sealed: bytes) -> None:
+        with write(site.engine) as connection:
+            connection.execute(update(models).values(sealed=sealed))
+
+    own = stored()
+    assert json.loads(unseal(site.secret, own))["columns"] == 1
+    expected = [one.probability for one in predict(Models(site).of("sugar"), [RECORD, WELL])]
+    burglar = pickle.dumps(Burglar())
+    for sealed, refusal in [
+        (burglar, Forged),
+        (seal(b"x" * 32, burglar), Forged),
+        (own[:32] + burglar, Forged),
+        (seal(site.secret, burglar), InvalidMessage),
+    ]:
+        stored_is(sealed)
+        with pytest.raises(refusal, match="Train it again"):
+            Models(site).of("sugar")
+    stored_is(own)
+    assert [one.probability for one in predict(Models(site).of("sugar"), [RECORD, WELL])] == expected
 
 
 def test_the_coordinators_aggregate_is_verified_with_its_own_key(federation, study) -> None:
