@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import socket
-import sys
 from typing import Any
 
 from crossward.errors import CrosswardError, InvalidData
@@ -36,7 +35,7 @@ def main() -> None:
         wire.send_error(_write, _too_much(request))
     except BrokenPipeError:  # the site has heard enough
         pass
-    except Exception as error:  # noqa: BLE001 - its text may quote a cell
+    except Exception as error:  # its text may quote a cell
         words = f"{request.where}: the reader failed ({type(error).__name__})."
         wire.send_error(_write, InvalidData(words, "Export the table again; if that does not help, report it."))
 
@@ -82,7 +81,7 @@ def _whole(descriptor: int) -> bytes:
 
 def _write(data: Any) -> None:
     view = memoryview(data)
-    while len(view):
+    while view:
         view = view[os.write(1, view) :]
 
 
@@ -114,5 +113,4 @@ def _probe(paths: tuple[str, ...]) -> list[str]:
 
 if __name__ == "__main__":
     main()
-    sys.stdout = None  # type: ignore[assignment]
     os._exit(0)

@@ -107,7 +107,9 @@ class CsvReading:
         self._rows = 0
         self._data = self._blocks.first()
         head = self._header(options)
-        self.form = Form("csv", tuple(head.names), head.delimiter, self._blocks.encoding, head.decimal, self._blocks.bom)
+        self.form = Form(
+            "csv", tuple(head.names), head.delimiter, self._blocks.encoding, head.decimal, self._blocks.bom
+        )
         self._delimiter = head.delimiter
         chosen = columns_of(head.names, wanted, self.faults)
         self.schema = pa.schema([(head.names[index], pa.string()) for index in chosen])
@@ -117,7 +119,7 @@ class CsvReading:
     def close(self) -> None:
         """Nothing of its own is open."""
 
-    # -- the beginning ------------------------------------------------------------------------------------------------
+    # -- the beginning -------------------------------------------------------------------------------------------------
     def _header(self, options: CsvOptions) -> _Header:
         """The line of names, taken off the data; and what the lines below it look like."""
         limits, faults = self._limits, self.faults
@@ -125,7 +127,9 @@ class CsvReading:
             records.filled().size < 1
         ):
             if self._blocks.ended:
-                raise EmptyData(f"{faults.where} is empty.", "Give a line of column names, then a line for each record.")
+                raise EmptyData(
+                    f"{faults.where} is empty.", "Give a line of column names, then a line for each record."
+                )
             self._check_length(self._data, records.open)
             self._data += self._blocks.next()
         told = options.delimiter
@@ -184,7 +188,7 @@ class CsvReading:
                 fix = "Name columns in plain letters; if the names look right elsewhere, give the file's encoding."
                 raise self.faults.fatal(Fault(cause, fix, line))
 
-    # -- the rows -----------------------------------------------------------------------------------------------------
+    # -- the rows ------------------------------------------------------------------------------------------------------
     def pieces(self) -> Iterator[Piece]:
         """All rows below the header; a chunk gives at least one piece, so that a reader knows that all is well."""
         while self._data or not self._blocks.ended:
@@ -330,7 +334,7 @@ class _Header:
     decimal: str
 
 
-# -- bytes to UTF-8 -----------------------------------------------------------------------------------------------------
+# -- bytes to UTF-8 ----------------------------------------------------------------------------------------------------
 class _Blocks:
     """A file's bytes, block by block, as UTF-8 without a byte order mark."""
 
@@ -379,7 +383,7 @@ class _Blocks:
         self._taken += len(data)
         return data
 
-    def _find_encoding(self, start: bytes, told: str | None) -> str:
+    def _find_encoding(self, start: bytes, told: str | None) -> str:  # noqa: PLR0911 - a table of cases
         marks = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
         marked = next((name for mark, name in marks if start.startswith(mark)), None)
         self.bom = marked is not None
@@ -447,7 +451,7 @@ def _check_kind(start: bytes, faults: Faults) -> None:
         raise faults.fatal(Fault("This is JSON, not a CSV.", "Export the table as CSV or Parquet."))
 
 
-# -- where records end ---------------------------------------------------------------------------------------------------
+# -- where records end -------------------------------------------------------------------------------------------------
 _CANDIDATES = "".join(DELIMITERS).encode()
 
 
@@ -578,7 +582,7 @@ def _find_decimal(lines: list[str], delimiter: str) -> str:
     return "," if commas > points else "."
 
 
-# -- ways in ---------------------------------------------------------------------------------------------------------------
+# -- ways in -----------------------------------------------------------------------------------------------------------
 def read_csv_bytes(
     data: bytes,
     wanted: Sequence[str] | None = None,
@@ -599,5 +603,3 @@ def read_csv_bytes(
     limits = limits or Limits()
     reading = CsvReading(where, io.BytesIO(data).read, len(data), wanted, options or CsvOptions(), limits, lenient)
     return Opened(where, reading, limits)
-
-

@@ -153,7 +153,7 @@ class ParquetReading:
         sizes = [part.file.metadata.row_group(0).total_byte_size // max(part.file.metadata.row_group(0).num_rows, 1)
                  for part in self._parts if part.file.metadata.num_row_groups]  # fmt: skip
         width = max([width, *sizes])
-        return max(1, min(self._limits.batch_rows, self._limits.batch_bytes // width))
+        return max(1, min(self._limits.batch_rows, self._limits.batch_bytes // int(width)))
 
     def _raw(self, part: _Part) -> Iterator[pa.RecordBatch]:
         names = [part.file.schema_arrow.names[index] for index in self._columns]
@@ -223,7 +223,7 @@ class _Slices:
         self.closed = True
 
 
-# -- types ---------------------------------------------------------------------------------------------------------------
+# -- types -------------------------------------------------------------------------------------------------------------
 _Maker = tuple[Any, Callable[[Any], Any]]
 
 
@@ -269,7 +269,9 @@ def _iso(column: Any, zone: str) -> Any:
 def _kind(kind: Any) -> str:
     types = pa.types
     if types.is_nested(kind):
-        word = "lists" if types.is_list(kind) or types.is_large_list(kind) else "maps" if types.is_map(kind) else "records"
+        word = (
+            "lists" if types.is_list(kind) or types.is_large_list(kind) else "maps" if types.is_map(kind) else "records"
+        )
         return f"{word} in each cell"
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return "bytes, not texts"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from crossward_connector.tables import Limits, Reading
 
 CSV, PARQUET, POSTGRES, SQLITE = "csv", "parquet", "postgresql", "sqlite"
-KINDS = (CSV, PARQUET, POSTGRES, SQLITE)
+_READERS = {CSV: "csv_files", PARQUET: "parquet_files", POSTGRES: "postgres", SQLITE: "sqlite"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Request:
 
 def load(kind: str) -> None:
     """Import all that reading this kind needs: afterwards no file may be opened."""
-    _PREPARE[kind]()
+    importlib.import_module(f"crossward_connector.{_READERS[kind]}")
 
 
 def connect(request: Request) -> Any:
@@ -104,30 +105,6 @@ def _reader(descriptor: int, size: int) -> Callable[[int], bytes]:
         return data
 
     return read
-
-
-def _load_csv() -> None:
-    import crossward_connector.csv_files
-
-
-def _load_parquet() -> None:
-    import crossward_connector.parquet_files
-
-
-def _load_postgres() -> None:
-    import crossward_connector.postgres
-
-
-def _load_sqlite() -> None:
-    import crossward_connector.sqlite  # noqa: F401
-
-
-_PREPARE: dict[str, Callable[[], None]] = {
-    CSV: _load_csv,
-    PARQUET: _load_parquet,
-    POSTGRES: _load_postgres,
-    SQLITE: _load_sqlite,
-}
 
 
 def names(columns: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -32,7 +32,15 @@ _BIND, _CONNECT = 1, 2
 LOOK_UP = (
     *("/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services"),
     *("/etc/passwd", "/etc/localtime", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/run/systemd/resolve"),
-    *("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/ca-certificates", "/usr/share/zoneinfo", "/lib", "/lib64"),
+    *(
+        "/usr/lib",
+        "/usr/lib64",
+        "/usr/local/lib",
+        "/usr/share/ca-certificates",
+        "/usr/share/zoneinfo",
+        "/lib",
+        "/lib64",
+    ),
     "/dev/urandom",
 )
 """What finding a host and checking its certificate reads."""

@@ -1,4 +1,7 @@
-"""A query on an SQLite file, which is opened for reading alone. All values come as texts: SQLite's columns have no type."""
+"""A query on an SQLite file, which is opened for reading alone.
+
+All values come as texts: SQLite's columns have no type, and a later row must not change how an earlier one is read.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +160,7 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
 def _at_rest(path: str) -> bool:
     """Whether the file writes ahead (WAL) and nobody has it open: SQLite would make files beside it otherwise."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             ahead = file.read(20)[18:20] == b"\x02\x02"
         return ahead and not (os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"))
     except OSError:

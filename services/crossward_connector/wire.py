@@ -36,7 +36,7 @@ class Garbled(Exception):
     """Bytes that no connector of ours sends."""
 
 
-# -- what is sent --------------------------------------------------------------------------------------------------------
+# -- what is sent ------------------------------------------------------------------------------------------------------
 Write = Callable[[Any], None]
 
 
@@ -75,7 +75,7 @@ def send_error(write: Write, error: CrosswardError) -> None:
     send_json(write, ERROR, [type(error).__name__, error.cause, error.fix])
 
 
-# -- what is taken -------------------------------------------------------------------------------------------------------
+# -- what is taken -----------------------------------------------------------------------------------------------------
 def json_of(data: Any) -> Any:
     """A frame of JSON."""
     try:

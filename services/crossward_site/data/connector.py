@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -13,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,7 +59,7 @@ class InProcess:
     """The same readers in this thread, for simulations."""
 
     sources: Sources
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     @contextmanager
     def open(self, place: AnyPlace, wanted: Sequence[str] | None, *, lenient: bool = False) -> Iterator[Table]:
@@ -89,7 +90,7 @@ class Processes:
     """Each reading in a process of its own, which has no key, no ledger and no way to them."""
 
     sources: Sources
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     @contextmanager
     def open(self, place: AnyPlace, wanted: Sequence[str] | None, *, lenient: bool = False) -> Iterator[Table]:
@@ -181,8 +182,6 @@ class _Child:
         self._out = self._process.stdout.fileno()
         os.set_blocking(self._out, False)
         with suppress(OSError, AttributeError):
-            import fcntl
-
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, _PIPE)
         with suppress(BrokenPipeError):
             self._process.stdin.write(self._request.to_json())
@@ -277,7 +276,9 @@ class _Child:
         self.close()
         if limits.seconds <= silence:
             cause = f"{where}: reading took longer than {limits.seconds:g} seconds."
-            raise InvalidData(cause, "Ask for less at once, or raise data_limits.seconds (or the connection's seconds).")
+            raise InvalidData(
+                cause, "Ask for less at once, or raise data_limits.seconds (or the connection's seconds)."
+            )
         cause = f"{where}: nothing came for {limits.silence:g} seconds."
         raise InvalidData(cause, "Check that the disk or database answers, or raise data_limits.silence.")
 
@@ -297,7 +298,7 @@ class _Child:
         return InvalidData(cause, fix)
 
 
-# -- starting ---------------------------------------------------------------------------------------------------------------
+# -- starting ----------------------------------------------------------------------------------------------------------
 _spawning = threading.Lock()
 _spawner: ThreadPoolExecutor | None = None
 

@@ -30,18 +30,60 @@ MOST_FILES = 512
 
 _SYSTEM = tuple(Path(path) for path in ("/proc", "/sys", "/dev", "/run/secrets"))
 _REMOTE = frozenset(
-    ("nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "9p", "afs", "ceph", "glusterfs", "lustre")
-    + ("beegfs", "gfs2", "ocfs2", "gpfs", "orangefs", "pvfs2", "davfs", "coda")
+    [
+        "nfs",
+        "nfs3",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "ncpfs",
+        "9p",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "beegfs",
+        "gfs2",
+        "ocfs2",
+        "gpfs",
+        "orangefs",
+        "pvfs2",
+        "davfs",
+        "coda",
+    ]
 )
 _PARAMETERS = frozenset(
-    ("host", "hostaddr", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "ssl_min_protocol_version")
-    + ("connect_timeout", "application_name", "options", "target_session_attrs", "channel_binding", "gssencmode")
-    + ("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "krbsrvname")
+    [
+        "host",
+        "hostaddr",
+        "port",
+        "sslmode",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+        "sslcrl",
+        "ssl_min_protocol_version",
+        "connect_timeout",
+        "application_name",
+        "options",
+        "target_session_attrs",
+        "channel_binding",
+        "gssencmode",
+        "krbsrvname",
+        "keepalives",
+        "keepalives_idle",
+        "keepalives_interval",
+        "keepalives_count",
+        "tcp_user_timeout",
+    ]
 )
 _LOCAL = frozenset(("", "localhost", "127.0.0.1", "::1"))
 
 
-# -- what a steward may name ----------------------------------------------------------------------------------------------
+# -- what a steward may name -------------------------------------------------------------------------------------------
 def _beneath(path: str) -> str:
     parts = path.split("/")
     if path.startswith("/") or ".." in parts:
@@ -101,7 +143,7 @@ Place = Annotated[AnyPlace, Field(discriminator="kind")]
 """A place as it is read from a document."""
 
 
-# -- what the settings file declares --------------------------------------------------------------------------------------
+# -- what the settings file declares -----------------------------------------------------------------------------------
 class Connection(Section):
     """A database that queries may read. `seconds` is for a whole reading, instead of the limit that all places have.
 
@@ -237,11 +279,13 @@ class Sources:
         if (connection := self.connections.get(place.connection)) is None:
             raise NotFound(
                 f"No connection {place.connection!r} is declared.",
-                f"Declare it as [data_connections.{place.connection}] in the site's settings file{_listed(self.connections)}.",
+                f"Declare it under [data_connections] in the site's settings file{_listed(self.connections)}.",
             )
         if (file := connection.file) is not None:
             if self._reaches(file):
-                raise InvalidSetting(f"The connection {place.connection!r} is a file of the site itself.", "Correct it.")
+                raise InvalidSetting(
+                    f"The connection {place.connection!r} is a file of the site itself.", "Correct it."
+                )
             if not file.is_file():
                 cause = f"{place.where}: the database file is not there."
                 raise InvalidData(cause, f"Correct the url of [data_connections.{place.connection}].")
@@ -249,9 +293,7 @@ class Sources:
                 _check_mount(opened.fileno(), place.where)
         parameters = connection.parameters()
         kind = SQLITE if file is not None else POSTGRES
-        return Source(
-            kind, place.where, connection=parameters, query=place.query, seconds=connection.seconds
-        )
+        return Source(kind, place.where, connection=parameters, query=place.query, seconds=connection.seconds)
 
     def _files(self, place: FilePlace, stack: ExitStack) -> Source:
         where = self.where(place)
@@ -347,7 +389,7 @@ class Sources:
         return names
 
 
-# -- opening beneath a root -------------------------------------------------------------------------------------------------
+# -- opening beneath a root --------------------------------------------------------------------------------------------
 _OPENAT2 = 437
 _NO_MAGIC, _BENEATH = 0x02, 0x08
 _OUT = "A symbolic link leads out of the root."
@@ -425,7 +467,7 @@ def _listed(names: Mapping[str, object]) -> str:
     return f" (there is {', '.join(sorted(names))})" if names else ""
 
 
-# -- file systems -----------------------------------------------------------------------------------------------------------
+# -- file systems ------------------------------------------------------------------------------------------------------
 def _is_remote(kind: str) -> bool:
     return kind in _REMOTE or (kind.startswith("fuse") and kind != "fuseblk")
 
