@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, insert, select
 
@@ -15,6 +14,7 @@ from crossward.privacy.noise import Array
 from crossward.protocol.canonical import sha256
 from crossward.protocol.states import StudyState
 from crossward.study import Study
+from crossward_connector.csv_files import CsvOptions, read_csv_bytes
 from crossward_coordinator.studies.tables import StoredStudy, find_study, public_sets
 
 
@@ -72,16 +72,7 @@ def load(connection: Connection, study: Study) -> tuple[NDArray[np.floating], Ar
 
 def encode(study: Study, text: str) -> tuple[NDArray[np.floating], Array]:
     """Encode a public set as the sites encode theirs. Its values are public, so a refusal may quote them."""
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except csv.Error as error:
-        raise InvalidMessage(f"The public set is not a CSV: {error}.", "Save it as CSV, with quotes closed.") from None
-    header, records = (rows[0], [row for row in rows[1:] if row]) if rows else ([], [])
-    if len(set(header)) != len(header):
-        raise InvalidMessage("The public set names a column twice.", "Name each once.")
-    if uneven := [number for number, row in enumerate(records, 2) if len(row) != len(header)]:
-        raise InvalidMessage(f"Row {uneven[0]} of the public set is uneven.", f"Give {len(header)} values in each row.")
-    table = {name: [row[index] for row in records] for index, name in enumerate(header)}
+    table = _table(text.encode())
     try:
         X = study.schema.encode(table)
         label = study.label
@@ -95,6 +86,16 @@ def encode(study: Study, text: str) -> tuple[NDArray[np.floating], Array]:
     if len(set(y.tolist())) != 2:
         raise InvalidMessage("The public set has labels of one class.", "Give records of both.")
     return X, y
+
+
+def _table(data: bytes) -> dict[str, list[str]]:
+    """The columns of a CSV, read as the sites read theirs; but told, not found by looking, how it is written."""
+    try:
+        rows = read_csv_bytes(data, options=CsvOptions(",", "utf-8", "."), where="The public set")
+        table = pa.Table.from_batches(rows.batches(), rows.reading.schema)
+    except InvalidInput as error:
+        raise InvalidMessage(error.cause, error.fix) from None
+    return {name: table.column(name).to_pylist() for name in table.column_names}
 
 
 def _text(data: bytes) -> str:

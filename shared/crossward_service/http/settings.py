@@ -7,11 +7,12 @@ the setting and never its value.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 from sqlalchemy.engine import make_url
 
@@ -63,6 +64,8 @@ class ServiceSettings(BaseSettings):
             raise InvalidSetting(f"The settings file {config} is not there.", f"Correct {CONFIG}.")
         try:
             return cls(**overrides)
+        except InvalidSetting:
+            raise
         except ValidationError as error:
             wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors())
             raise InvalidSetting(
@@ -154,6 +157,10 @@ def _shown(value: Any) -> Any:
         return str(value)
     if isinstance(value, str) and "://" in value:
         return _without_password(value)
+    if isinstance(value, BaseModel):
+        return {name: _shown(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {name: _shown(each) for name, each in value.items()}
     return value
 
 

@@ -8,13 +8,13 @@ from crossward.errors import Conflict, InvalidMessage
 @pytest.mark.parametrize(
     ("csv", "cause"),
     [
-        (b"", "no column"),
+        (b"", "empty"),
         (b"\xff", "UTF-8"),
         (b"a,a\n1,2\n", "twice"),
-        (b"a,b\n1\n", "uneven"),
+        (b"a,b\n1\n", "line 2: The header has 2 columns, this record 1"),
         (b"a,b\n1,2\n", "no column"),
-        (b'a,b\n1,"2', "not a CSV"),
-        (b"a,b\n1," + b"2" * 200_000, "not a CSV"),
+        (b'a,b\n1,"2', "line 2: A quote is opened"),
+        (b"a,b\n1," + b"2" * 2_000_000, "longer than"),
     ],
 )
 def test_a_public_set_must_fit_its_study(small, csv, cause):

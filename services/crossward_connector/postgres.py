@@ -1,0 +1,236 @@
+"""A query on PostgreSQL: one statement, in a read-only transaction, through a cursor, rolled back at the end.
+
+The query follows `DECLARE ... CURSOR FOR` in the extended protocol, which takes a single statement: nothing but a
+SELECT can stand there, and nothing after it. A role that could read files of the database's machine is refused, since
+a SELECT can do that too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+from psycopg import pq
+from psycopg.types.string import TextLoader
+
+from crossward.errors import CrosswardError, InvalidData, InvalidSetting
+from crossward_connector.tables import (
+    Fault,
+    Faults,
+    Form,
+    Limits,
+    Piece,
+    check_cells,
+    check_count,
+    check_rows,
+    check_some,
+    columns_of,
+    shown,
+    too_long,
+)
+
+_WHOLE = (20, 21, 23, 26)
+_REAL = (700, 701)
+_YES_NO = 16
+_TEXTS = frozenset((18, 19, 25, 1042, 1043, 1700, 1082, 1083, 1114, 1184, 1266, 2950, 705))
+"""Characters, names, texts, numerics, dates and times, UUIDs, unknown: as the server writes them."""
+_PLAIN_KINDS = frozenset("BDEINST")
+"""pg_type.typcategory of what is a single value: no array, composite, range, JSON or bytes."""
+
+_ONLY_READ = "Give one SELECT that only reads."
+_MORE = ("The query does more than read.", _ONLY_READ)
+_SLOW = ("The query took too long.", "Ask for less, or raise the connection's seconds.")
+_ENDED = ("The database ended the connection.", "Check that it is well, and ask again.")
+_MEANING = ("The query is not understood.", "Check its words, tables and columns where you wrote it.")
+_LOGIN = ("The database refuses the login.", "Check user and password of the connection in the settings file.")
+_STATES: dict[str, tuple[str, str]] = {
+    "25006": _MORE,
+    "25001": _MORE,
+    "0A000": _MORE,
+    "57014": _SLOW,
+    "25P03": _SLOW,
+    "42501": ("The role may not read this.", "Grant SELECT on these tables to the connection's role."),
+    "42P01": ("The query names a table that is not there.", "Check its tables and the role's search_path."),
+    "42703": ("The query names a column that is not there.", "Check its columns."),
+    "42601": ("The query is not one SELECT, or is misspelt.", _ONLY_READ),
+    "3D000": ("There is no such database.", "Correct the connection's url."),
+    "53300": ("The database has too many connections.", "Ask again later."),
+    "22021": ("A text is not in the database's encoding.", "Convert it in the query."),
+    "22P05": ("A text has characters that UTF-8 lacks.", "Convert it in the query."),
+}
+_CLASSES: dict[str, tuple[str, str]] = {
+    "28": _LOGIN,
+    "42": _MEANING,
+    "08": _ENDED,
+    "57": _ENDED,
+    "53": ("The database lacks memory or space for this query.", "Ask for less."),
+    "22": ("A value of the query cannot be computed.", "Check its conversions and divisions."),
+}
+
+
+class PostgresSession:
+    """A connection in a read-only transaction."""
+
+    def __init__(self, where: str, parameters: Mapping[str, str], limits: Limits) -> None:
+        self.where = where
+        milliseconds = max(1, min(int(limits.seconds * 1000), 2**31 - 1))
+        options = " ".join(
+            [
+                str(parameters.get("options", "")),
+                f"-c default_transaction_read_only=on -c statement_timeout={milliseconds}",
+                "-c DateStyle=ISO,YMD -c IntervalStyle=iso_8601 -c extra_float_digits=3 -c TimeZone=UTC",
+            ]
+        )
+        told = {**parameters, "options": options.strip(), "client_encoding": "UTF8"}
+        told.setdefault("connect_timeout", str(max(2, int(min(30, limits.silence)))))
+        told.setdefault("application_name", "crossward")
+        try:
+            self.connection = psycopg.connect(autocommit=True, prepare_threshold=None, **told)  # type: ignore[arg-type]
+        except psycopg.Error as error:
+            raise self._unreached(error) from None
+        except (ValueError, OSError, UnicodeError):
+            raise InvalidSetting(f"{where}: the connection makes no sense.", "Correct its url.") from None
+        try:
+            self._begin()
+        except psycopg.Error as error:
+            raise self.refusal(error) from None
+
+    def _begin(self) -> None:
+        connection = self.connection
+        try:  # from version 14 on the server notices by itself that nobody listens any more
+            connection.execute("SET client_connection_check_interval = '5s'")
+        except psycopg.errors.UndefinedObject:
+            pass
+        except psycopg.Error:
+            if connection.closed:
+                raise
+        strong = connection.execute(
+            "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname IN "
+            "('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program') "
+            "AND pg_has_role(current_user, r.oid, 'MEMBER')) FROM pg_roles WHERE rolname = session_user"
+        ).fetchone()
+        if strong is None or strong[0]:
+            raise InvalidSetting(
+                f"{self.where}: the connection's role may do more than read tables: it is a superuser, or may use the "
+                "files of the database's machine.",
+                "Create a role that may only SELECT what studies need, and name it in the connection's url.",
+            )
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def refusal(self, error: psycopg.Error) -> CrosswardError:
+        """Words for a failure; never the server's, which may quote the query or a value."""
+        state = error.sqlstate or ""
+        if not state and self.connection.closed:
+            state = "08000"
+        words = _STATES.get(state) or _CLASSES.get(state[:2])
+        cause, fix = words or (f"The database refuses with state {state or 'unknown'}.", "Check query and database.")
+        return InvalidData(f"{self.where}: {cause}", fix)
+
+    def _unreached(self, error: psycopg.Error) -> CrosswardError:
+        """Why there is no connection. libpq says it in words alone, in which a host and a user may stand."""
+        words = str(error).lower()
+        if "password" in words or "authentication" in words or "pg_hba" in words or "role" in words:
+            cause, fix = _LOGIN
+        elif "does not exist" in words and "database" in words:
+            cause, fix = _STATES["3D000"]
+        elif "certificate" in words or "ssl" in words:
+            cause, fix = "The database's TLS is refused.", "Check sslmode and sslrootcert of the connection."
+        elif "timeout" in words or "timed out" in words:
+            cause, fix = "The database does not answer.", "Check host, port, firewall and whether it runs."
+        else:
+            cause, fix = "The database cannot be reached.", "Check host, port, name and whether it runs."
+        return InvalidData(f"{self.where}: {cause}", fix)
+
+
+class PostgresReading:
+    """One reading of a query's result."""
+
+    def __init__(
+        self, session: PostgresSession, query: str, wanted: Sequence[str] | None, limits: Limits, lenient: bool = False
+    ) -> None:
+        self.faults = Faults(session.where, lenient, "row")
+        self._session, self._limits = session, limits
+        self._cursor = session.connection.cursor()
+        self._declare(query)
+        try:
+            self._cursor.execute("FETCH 0 FROM crossward_rows")
+            columns = self._cursor.description or []
+            kinds = self._kinds({column.type_code for column in columns})
+        except psycopg.Error as error:
+            raise session.refusal(error) from None
+        names = [column.name for column in columns]
+        check_count(len(names), limits, self.faults)
+        chosen = columns_of(names, wanted, self.faults)
+        for index in chosen:
+            if kinds[columns[index].type_code] is None:
+                cause = f"The column {shown(names[index])} holds no single values."
+                self.faults.add(Fault(cause, "Convert it to a number or a text in the query.", column=names[index]))
+        self._columns = [index for index in chosen if kinds[columns[index].type_code] is not None]
+        self.schema = pa.schema([(names[index], kinds[columns[index].type_code]) for index in self._columns])
+        self.form = Form("sql", tuple(names))
+        for kind in {column.type_code for column in columns} - {*_WHOLE, *_REAL, _YES_NO}:
+            self._cursor.adapters.register_loader(kind, TextLoader)
+
+    def close(self) -> None:
+        """Roll back."""
+        self._session.connection.close()
+
+    def pieces(self) -> Iterator[Piece]:
+        """All rows."""
+        rows, size = 0, 64
+        while batch := self._fetch(size):
+            plain = self._make(batch)
+            rows += len(batch)
+            check_rows(rows, self._limits, self.faults)
+            if long := check_cells(plain, self._limits):
+                raise self.faults.fatal(too_long(self._limits, rows - len(batch) + long[0] + 1, long[1]))
+            yield Piece(plain, 0.0)
+            width = max(plain.nbytes // len(batch), 64 * len(self._columns), 1)
+            size = max(1, min(self._limits.batch_rows, self._limits.batch_bytes // width, 4 * size))
+        check_some(rows, self.faults)
+        try:
+            self._session.connection.execute("ROLLBACK")
+        except psycopg.Error as error:
+            raise self._session.refusal(error) from None
+
+    def _declare(self, query: str) -> None:
+        if "\0" in query:
+            raise InvalidData(f"{self.faults.where}: The query holds characters that no query does.", _ONLY_READ)
+        declare = f"DECLARE crossward_rows NO SCROLL CURSOR WITHOUT HOLD FOR {query}"
+        pgconn = self._session.connection.pgconn
+        result = pgconn.exec_params(declare.encode("utf-8", "replace"), [])
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace")
+            words = _STATES.get(state) or _CLASSES.get(state[:2]) or (_ENDED if not state else _MEANING)
+            raise InvalidData(f"{self.faults.where}: {words[0]}", words[1])
+
+    def _kinds(self, oids: set[int]) -> dict[int, Any]:
+        """The plain type of each of the server's types; None where it holds no single values."""
+        kinds: dict[int, Any] = dict.fromkeys(_WHOLE, pa.int64()) | dict.fromkeys(_REAL, pa.float64())
+        kinds |= {_YES_NO: pa.bool_()} | dict.fromkeys(_TEXTS, pa.string())
+        if strange := sorted(oids - kinds.keys()):
+            found = self._session.connection.execute(
+                "SELECT oid::int8, typcategory::text FROM pg_catalog.pg_type WHERE oid = ANY(%s::oid[])", [strange]
+            ).fetchall()
+            plain = {oid for oid, category in found if category in _PLAIN_KINDS}
+            kinds |= {oid: pa.string() if oid in plain else None for oid in strange}
+        return kinds
+
+    def _fetch(self, size: int) -> list[Any]:
+        try:
+            self._cursor.execute(f"FETCH FORWARD {size} FROM crossward_rows".encode())
+            return self._cursor.fetchall()
+        except psycopg.Error as error:
+            raise self._session.refusal(error) from None
+        except UnicodeDecodeError:
+            cause, fix = _STATES["22021"]
+            raise InvalidData(f"{self.faults.where}: {cause}", fix) from None
+
+    def _make(self, rows: list[Any]) -> pa.RecordBatch:
+        arrays = [
+            pa.array([row[index] for row in rows], kind)
+            for index, kind in zip(self._columns, self.schema.types, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
