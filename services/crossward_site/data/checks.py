@@ -14,6 +14,7 @@ from crossward_site import facts
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.persons import Persons
 from crossward_site.data.places import Raw
+from crossward_site.data.report import recoded
 from crossward_site.data.seats import Seats
 from crossward_site.data.tables import seats
 
@@ -40,7 +41,7 @@ def check_budget(budget: Budget, rule: FilterKind) -> None:
 def check_labels(raw: Raw, mapping: DataMap) -> None:
     """A label that has the same value everywhere cannot be learned, whatever the study."""
     for name, mapped in mapping.labels.items():
-        values = mapped.recoded(raw.columns[mapped.column], frozenset(mapping.missing))
+        values = recoded(raw.columns[mapped.column], mapping, mapped)
         if len({str(value) for value in values if not is_missing(value)}) < 2:
             raise OneClass(
                 f"{raw.where}: the label {name!r} (column {mapped.column!r}) has one value only.",

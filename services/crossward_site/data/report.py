@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from crossward.errors import CrosswardError, OneClass
+from crossward.errors import CrosswardError, InvalidData, OneClass
 from crossward.learning.encoding.tables import Column
-from crossward.learning.encoding.values import is_missing, spot_of
+from crossward.learning.encoding.values import is_missing, number_of, spot_of
 from crossward.privacy.noise import Array
 from crossward.study import Study
+from crossward.study.features import NumberFeature
 from crossward_service.http.views import View
-from crossward_site.data.mapping import DataMap
+from crossward_site.data.mapping import ColumnMap, DataMap
 from crossward_site.data.persons import Persons
 from crossward_site.data.places import Raw
 
@@ -91,7 +93,7 @@ def _missing(column: Column) -> int:
 
 def encode(study: Study, mapping: DataMap, raw: Raw) -> Encoded:
     """Encode every record for a study. Refusals name place, line and column."""
-    table, labels, label = mapping.features_of(study, raw), mapping.label_of(study, raw), study.label
+    table, labels, label = _features(study, mapping, raw), _labels(study, mapping, raw), study.label
     try:
         X, report = study.schema.encode_with_report(table)
     except CrosswardError as error:
@@ -120,3 +122,48 @@ def _placed(error: CrosswardError, raw: Raw, column: Callable[[str], str]) -> Cr
     if spot is None:
         return type(error)(f"{raw.where}: {error.cause}", error.fix)
     return type(error)(f"{raw.where}, {raw.row_name(spot.row)}: column {column(spot.name)} {spot.said}", error.fix)
+
+
+def recoded(column: Column, mapping: DataMap, mapped: ColumnMap) -> list[Any]:
+    """The values in the study's words."""
+    codes = mapping.codes(mapped)
+    return [codes.read(value)[0] for value in (column if isinstance(column, list) else column.tolist())]
+
+
+def _features(study: Study, mapping: DataMap, raw: Raw) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    for feature in study.features:
+        mapped = mapping.of_feature(feature.name)
+        column = recoded(raw.columns[mapped.column], mapping, mapped)
+        if isinstance(feature, NumberFeature):
+            factor, offset = mapped.conversion(feature.name, feature.unit)
+            columns[feature.name] = factor * _numbers(raw, mapped.column, feature.name, column) + offset
+        else:
+            columns[feature.name] = column
+    return columns
+
+
+def _labels(study: Study, mapping: DataMap, raw: Raw) -> list[Any]:
+    mapped = mapping.of_label(study.label.name)
+    read = recoded(raw.columns[mapped.column], mapping, mapped)
+    values = [None if is_missing(value) else value for value in read]
+    if None in values:
+        row = values.index(None)
+        raise InvalidData(
+            f"{raw.where}, {raw.row_name(row)}: the label {study.label.name!r} (column {mapped.column!r}) is "
+            f"missing, as in {values.count(None)} of {len(values)} rows.",
+            "Leave records without a label out.",
+        )
+    return values
+
+
+def _numbers(raw: Raw, column: str, feature: str, values: list[Any]) -> Array:
+    numbers = [number_of(value) for value in values]
+    for row, number in enumerate(numbers):
+        if number is None or math.isinf(number):
+            raise InvalidData(
+                f"{raw.where}, {raw.row_name(row)}: column {column!r} (feature {feature!r}) is {values[row]!r}, which "
+                "is no number.",
+                "Correct it, leave it empty, or list the word under `missing` or `recode`.",
+            )
+    return np.array(numbers, dtype=np.float64)

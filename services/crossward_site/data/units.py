@@ -7,9 +7,8 @@ substance. Anything not listed is written in the mapping as factor and offset.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,13 @@ class Conversion(NamedTuple):
 
     factor: float
     offset: float
+
+    def of(self, values: Array) -> Array:
+        """The values in the study's unit; what is too large for a float is infinite."""
+        if self == (1.0, 0.0):
+            return values
+        with np.errstate(over="ignore"):
+            return self.factor * values + self.offset
 
 
 # Each kind of quantity by its units' sizes. What people confuse most comes first: that is what a value looks like.
@@ -120,29 +126,34 @@ def _known(start: str, end: str, substance: str) -> Conversion | None:
 
 
 # -- what a value looks like ------------------------------------------------------------------------------------------
+# What people take for one another. Any known unit would explain almost any value: nobody gives pg/mL for g/L.
+_CONFUSED = (
+    ("mg/dl", "mmol/l"), ("mg/dl", "umol/l"), ("umol/l", "mmol/l"), ("mg/dl", "mg/l"), ("g/l", "g/dl"), ("mg/dl", "g/l"),
+    ("mg/dl", "g/dl"), ("f", "c"), ("k", "c"), ("mmol/mol", "%"), ("fraction", "%"), ("cm", "m"), ("in", "cm"),
+    ("in", "m"), ("ft", "m"), ("mm", "cm"), ("mm", "m"), ("lb", "kg"), ("g", "kg"), ("mg", "g"), ("kpa", "mmhg"),
+    ("months", "years"), ("days", "years"), ("/ul", "10*9/l"), ("ukat/l", "iu/l"), ("miu/l", "iu/l"), ("min", "h"),
+)  # fmt: skip
+
+
 @lru_cache(maxsize=256)
 def ways_to(unit: str) -> tuple[tuple[str, Conversion], ...]:
-    """Every known unit that comes to this one, with its conversion; one with several substances comes several times."""
-    return tuple((_SHOWN.get(start, start), way) for start, way in _ways(spelled(unit)))
+    """Every unit that is taken for this one, with its conversion; one with several substances comes several times."""
+    end = spelled(unit)
+    starts = [one if other == end else other for one, other in _CONFUSED if end in (one, other)]
+    return tuple((_SHOWN.get(start, start), way) for start in starts for way in _ways(start, end))
 
 
-def _ways(end: str) -> Iterator[tuple[str, Conversion]]:
-    starts = [start for pair in _CURVES for start in pair if end in pair]
-    if end in _SUBSTANCE:
-        starts += _MASS
-    if end in _MASS:
-        starts += _SUBSTANCE
-    starts += [start for sizes in _SIZES if end in sizes for start in sizes]
-    for start in dict.fromkeys(starts):
-        if start != end:
-            ways = {_known(start, end, substance) for substance in ("", *_GRAMS_PER_MMOL)}
-            yield from ((start, way) for way in sorted(way for way in ways if way is not None))
+def _ways(start: str, end: str) -> list[Conversion]:
+    ways = {_known(start, end, substance) for substance in ("", *_GRAMS_PER_MMOL)}
+    return sorted(way for way in ways if way is not None)
 
 
 def suspicion(value: float, low: float, high: float, unit: str) -> str | None:
     """The unit that a value looks like which lies far outside of its range: 126 in mmol/L from 3.5 to 7.5 is mg/dL.
 
-    Far is farther than the range is wide or, below a range of positive numbers, smaller by more than its ratio.
+    Far is farther than the range is wide or, below a range of positive numbers, smaller by more than its ratio. What a
+    unit explains it brings into the range. A range that begins at 0 does not say how small its values are: there far is
+    ten times as large, and explained is what comes to its upper part.
     """
     return suspicions(np.array([value]), low, high, unit)[0]
 
@@ -151,29 +162,31 @@ def suspicions(values: Array, low: float, high: float, unit: str) -> list[str | 
     """For each value the unit that it looks like, None where it does not look like another."""
     found: NDArray[np.object_] = np.full(len(values), None, dtype=object)
     far = np.flatnonzero(_far(values, low, high))
-    for name, (factor, offset) in ways_to(unit) if len(far) else ():
-        inside = _within(factor * values[far] + offset, low, high)
+    for name, way in ways_to(unit) if len(far) else ():
+        inside = _explained(way, values[far], low, high)
         found[far[inside]] = name
         far = far[~inside]
-        if len(far) == 0:
-            break
     return list(found)
 
 
 def fits(values: Array, low: float, high: float, unit: str) -> dict[str, int]:
-    """How many of these values each other unit would bring into the range; the best substance counts."""
+    """How many of these values each other unit would explain; the best substance counts."""
     counts: dict[str, int] = {}
-    for name, (factor, offset) in ways_to(unit):
-        inside = int(np.count_nonzero(_within(factor * values + offset, low, high)))
+    for name, way in ways_to(unit):
+        inside = int(np.count_nonzero(_explained(way, values, low, high)))
         counts[name] = max(inside, counts.get(name, 0))
     return counts
 
 
-def _far(values: Array, low: float, high: float) -> Any:
+def _far(values: Array, low: float, high: float) -> NDArray[np.bool_]:
     width = high - low
     below = max(low - width, low * low / high) if low > 0 else low - width
-    return (values < below) | (values > high + width)
+    above = high + width if low > 0 else max(high + width, 10 * high)
+    far: NDArray[np.bool_] = (values < below) | (values > above)
+    return far
 
 
-def _within(values: Array, low: float, high: float) -> Any:
-    return (values >= low) & (values <= high)
+def _explained(way: Conversion, values: Array, low: float, high: float) -> NDArray[np.bool_]:
+    converted = way.of(values)
+    inside: NDArray[np.bool_] = (converted >= (low if low > 0 else high / 5)) & (converted <= high)
+    return inside

@@ -72,13 +72,17 @@ def number_of(value: Any) -> float | None:
 
 def code_of(value: Any, words: Mapping[Any, int], spell: Callable[[Any], Any] = lambda value: value) -> int:
     """The number of the value in `words`, where it may be written spell(value) too; MISSING or UNREAD without one."""
-    for word in (lambda: value, lambda: spell(value)):
-        try:
-            return words[word()]
-        except (KeyError, TypeError):  # a list or a mapping, say, cannot be looked up
-            if is_missing(value):
-                return MISSING
-    return UNREAD
+    code = _found(value, words)
+    if code == UNREAD:
+        code = MISSING if is_missing(value) else _found(spell(value), words)
+    return code
+
+
+def _found(value: Any, words: Mapping[Any, int]) -> int:
+    try:
+        return words.get(value, UNREAD)
+    except TypeError:  # a list or a mapping, say, cannot be looked up
+        return UNREAD
 
 
 def read_numbers(name: str, column: Column) -> Array:
