@@ -6,24 +6,20 @@ says nothing about any one record.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from crossward.errors import CrosswardError, InvalidData, InvalidSetting
-from crossward.learning.encoding.tables import Column
+from crossward.errors import CrosswardError, InvalidSetting
 from crossward.learning.encoding.values import is_missing
-from crossward.privacy.noise import Array
 from crossward.study import Study
 from crossward.study.features import NumberFeature
 from crossward.values import Name, Note, Real, Section, refusal
 from crossward_site.data import units
-from crossward_site.data.places import Raw
 
 Code = bool | int | float | str | None
 
@@ -63,20 +59,46 @@ class ColumnMap(Section):
             return units.Conversion(self.factor, self.offset)
         return units.conversion(feature, self.unit, wanted, self.substance)
 
-    def recoded(self, column: Column, missing: frozenset[str]) -> list[Any]:
-        """The values in the study's words."""
-        values = column if isinstance(column, list) else column.tolist()
-        codes = dict.fromkeys(missing) | {key.strip(): value for key, value in self.recode.items()}
-        if not codes:
-            return list(values)
-        return [value if is_missing(value) else codes.get(value_text(value), value) for value in values]
+
+class Codes:
+    """Local values, as texts, and what each is in the study's words (None: missing).
+
+    A whole number has one text, however it is written: 7, 7.0 and "7.0" are all "7".
+    """
+
+    def __init__(self, missing: Iterable[str], recode: Mapping[str, Code]) -> None:
+        self.words: dict[str, Code] = {}
+        listed = [(word, None) for word in missing] + list(recode.items())  # what is recoded is not missing
+        for spell in (_whole, str.strip):
+            self.words |= {spell(word.strip()): code for word, code in listed}
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+    def read(self, value: Any) -> tuple[Any, bool]:
+        """The value in the study's words, and whether it was listed."""
+        if not self.words or is_missing(value):
+            return value, False
+        text = value_text(value)
+        for word in (text, _whole(text)):
+            if word in self.words:
+                return self.words[word], True
+        return value, False
 
 
 def value_text(value: Any) -> str:
     """A value as a text: 7.0 and 7 are the same person and the same code."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value.normalize():f}"
     return str(value).strip()
+
+
+def _whole(text: str) -> str:
+    """The text of a whole number without its point; other texts as they are."""
+    head, point, tail = text.partition(".")
+    return head if point and head.lstrip("+-").isdecimal() and not tail.strip("0") else text
 
 
 Mapped = Annotated[ColumnMap, BeforeValidator(_column_alone)]
@@ -124,6 +146,10 @@ class DataMap(Section):
         names = [self.of_feature(feature.name).column for feature in study.features]
         return _once([*self.identity, *names, self.of_label(study.label.name).column])
 
+    def codes(self, mapped: ColumnMap) -> Codes:
+        """What a column's values are in the study's words, where they are not the same."""
+        return Codes(self.missing, mapped.recode)
+
     @property
     def identity(self) -> list[str]:
         """The columns that say whose record it is."""
@@ -134,60 +160,6 @@ class DataMap(Section):
         for feature in study.features:
             if isinstance(feature, NumberFeature):
                 self.of_feature(feature.name).conversion(feature.name, feature.unit)
-
-    def features_of(self, study: Study, raw: Raw) -> dict[str, Column]:
-        """The study's features in the study's units and words, ready to be encoded."""
-        missing = frozenset(word.strip() for word in self.missing)
-        columns: dict[str, Column] = {}
-        for feature in study.features:
-            mapped = self.of_feature(feature.name)
-            column = mapped.recoded(raw.columns[mapped.column], missing)
-            if isinstance(feature, NumberFeature):
-                factor, offset = mapped.conversion(feature.name, feature.unit)
-                columns[feature.name] = factor * _numbers(raw, mapped.column, feature.name, column) + offset
-            else:
-                columns[feature.name] = column
-        return columns
-
-    def label_of(self, study: Study, raw: Raw) -> list[Any]:
-        """The study's label, in its own words."""
-        mapped = self.of_label(study.label.name)
-        read = mapped.recoded(raw.columns[mapped.column], frozenset(word.strip() for word in self.missing))
-        values = [None if is_missing(value) else value for value in read]
-        if None in values:
-            row = values.index(None)
-            raise InvalidData(
-                f"{raw.where}, {raw.row_name(row)}: the label {study.label.name!r} (column {mapped.column!r}) is "
-                f"missing, as in {values.count(None)} of {len(values)} rows.",
-                "Leave records without a label out.",
-            )
-        return values
-
-
-def _numbers(raw: Raw, column: str, feature: str, values: list[Any]) -> Array:
-    """The values as floats, NaN where missing."""
-    try:
-        numbers: Array = np.array([math.nan if value is None or value == "" else value for value in values], np.float64)
-    except (ValueError, TypeError, OverflowError):
-        numbers = np.array([_number(raw, column, feature, row, value) for row, value in enumerate(values)])
-    if np.any(wild := np.isinf(numbers)):
-        row = int(np.argmax(wild))
-        raise _bad_number(raw, column, feature, row, values[row])
-    return numbers
-
-
-def _number(raw: Raw, column: str, feature: str, row: int, value: Any) -> float:
-    try:
-        return math.nan if is_missing(value) else float(value)
-    except (ValueError, TypeError, OverflowError):
-        raise _bad_number(raw, column, feature, row, value) from None
-
-
-def _bad_number(raw: Raw, column: str, feature: str, row: int, value: Any) -> InvalidData:
-    return InvalidData(
-        f"{raw.where}, {raw.row_name(row)}: column {column!r} (feature {feature!r}) is {value!r}, which is no number.",
-        "Correct it, leave it empty, or list the word under `missing` or `recode`.",
-    )
 
 
 def _once(names: Iterable[str]) -> list[str]:

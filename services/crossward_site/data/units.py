@@ -1,14 +1,20 @@
-"""From one unit to another: study = factor * local + offset.
+"""From one unit to another: study = factor * local + offset; and the unit that a value out of range looks like.
 
-Mass and substance concentrations convert by molar mass, so those need the substance. Anything not listed is written
-in the mapping as factor and offset.
+Units of one kind convert by their sizes. Mass and substance concentrations convert by molar mass, so those need the
+substance. Anything not listed is written in the mapping as factor and offset.
 """
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from crossward.errors import InvalidSetting
+from crossward.privacy.noise import Array
 
 
 class Conversion(NamedTuple):
@@ -17,60 +23,170 @@ class Conversion(NamedTuple):
     factor: float
     offset: float
 
+    def of(self, values: Array) -> Array:
+        """The values in the study's unit; what is too large for a float is infinite."""
+        if self == (1.0, 0.0):
+            return values
+        with np.errstate(over="ignore"):
+            return self.factor * values + self.offset
 
-_MMOL_PER_MG_DL = {"glucose": 1 / 18.016, "cholesterol": 1 / 38.67, "triglycerides": 1 / 88.57, "urea": 1 / 6.006}
-_UMOL_PER_MG_DL = {"creatinine": 88.42, "bilirubin": 17.10, "uric acid": 59.48}
 
-_PLAIN: dict[tuple[str, str], Conversion] = {
-    ("cm", "m"): Conversion(0.01, 0.0),
-    ("in", "cm"): Conversion(2.54, 0.0),
-    ("in", "m"): Conversion(0.0254, 0.0),
-    ("ft", "m"): Conversion(0.3048, 0.0),
-    ("mm", "cm"): Conversion(0.1, 0.0),
-    ("lb", "kg"): Conversion(0.45359237, 0.0),
-    ("g", "kg"): Conversion(0.001, 0.0),
-    ("mg", "g"): Conversion(0.001, 0.0),
+# Each kind of quantity by its units' sizes. What people confuse most comes first: that is what a value looks like.
+_SIZES: tuple[dict[str, float], ...] = (
+    {"mg/dl": 1e-2, "g/l": 1.0, "g/dl": 10.0, "mg/l": 1e-3, "ug/l": 1e-6, "ug/dl": 1e-5, "ng/dl": 1e-8}
+    | {"mg/ml": 1.0, "ug/ml": 1e-3, "ng/ml": 1e-6, "pg/ml": 1e-9, "ng/l": 1e-9, "g/ml": 1e3},
+    {"mmol/l": 1.0, "umol/l": 1e-3, "nmol/l": 1e-6, "pmol/l": 1e-9, "mol/l": 1e3},
+    {"cm": 0.01, "m": 1.0, "in": 0.0254, "ft": 0.3048, "mm": 0.001},
+    {"kg": 1.0, "lb": 0.45359237, "g": 1e-3, "mg": 1e-6, "ug": 1e-9, "oz": 0.028349523125, "st": 6.35029318},
+    {"mmhg": 1.0, "kpa": 7.500617, "cmh2o": 0.735559, "bar": 750.0617},
+    {"years": 1.0, "months": 1 / 12, "weeks": 7 / 365.25, "days": 1 / 365.25},
+    {"h": 1.0, "min": 1 / 60, "s": 1 / 3600},
+    {"%": 1.0, "fraction": 100.0},
+    {"l": 1.0, "dl": 0.1, "ml": 1e-3},
+    {"10*9/l": 1.0, "10*6/l": 1e-3, "/ul": 1e-3, "10*12/l": 1e3},
+    {"iu/l": 1.0, "ukat/l": 60.0, "iu/ml": 1e3, "miu/ml": 1.0, "miu/l": 1e-3},
+)
+_CURVES: dict[tuple[str, str], Conversion] = {
     ("f", "c"): Conversion(5 / 9, -160 / 9),
     ("k", "c"): Conversion(1.0, -273.15),
-    ("kpa", "mmhg"): Conversion(7.500617, 0.0),
+    ("k", "f"): Conversion(9 / 5, -459.67),
     ("mmol/mol", "%"): Conversion(0.09148, 2.152),  # HbA1c, IFCC to NGSP
-    ("months", "years"): Conversion(1 / 12, 0.0),
-    ("days", "years"): Conversion(1 / 365.25, 0.0),
-    ("g/l", "g/dl"): Conversion(0.1, 0.0),
-    ("umol/l", "mmol/l"): Conversion(0.001, 0.0),
-    ("fraction", "%"): Conversion(100.0, 0.0),
 }
-_SAME = {"µ": "u", "μ": "u", "°": "", "²": "2", "^": "", " ": ""}
+_MASS, _SUBSTANCE = _SIZES[0], _SIZES[1]
+_GRAMS_PER_MMOL = {
+    "glucose": 0.18016,
+    "cholesterol": 0.3867,
+    "triglycerides": 0.8857,
+    "urea": 0.06006,
+    "creatinine": 10 / 88.42,
+    "bilirubin": 10 / 17.10,
+    "uric acid": 10 / 59.48,
+}
+_CHARACTERS = {"µ": "u", "μ": "u", "°": "", "²": "2", "^": "", " ": ""}
+_SPELLINGS = {  # UCUM's, and people's
+    "[degf]": "f", "degf": "f", "cel": "c", "degc": "c", "mm[hg]": "mmhg", "torr": "mmhg", "cm[h2o]": "cmh2o",
+    "[in_i]": "in", "[in_us]": "in", "inch": "in", "inches": "in", '"': "in", "[ft_i]": "ft", "feet": "ft",
+    "[lb_av]": "lb", "lbs": "lb", "pounds": "lb", "[oz_av]": "oz", "[stone_av]": "st", "stone": "st",
+    "a": "years", "y": "years", "yr": "years", "yrs": "years", "year": "years", "mo": "months", "month": "months",
+    "wk": "weeks", "week": "weeks", "d": "days", "day": "days", "hours": "h", "hr": "h", "percent": "%",
+    "mcg": "ug", "mcg/l": "ug/l", "mcg/dl": "ug/dl", "mcg/ml": "ug/ml", "mg%": "mg/dl", "gm/dl": "g/dl", "1": "fraction",
+    "mm": "mm", "mmol": "mmol", "109/l": "10*9/l", "g/nl": "10*9/l", "/nl": "10*9/l", "10*3/ul": "10*9/l",
+    "103/ul": "10*9/l", "106/ul": "10*12/l", "10*6/ul": "10*12/l", "1012/l": "10*12/l", "/pl": "10*12/l",
+    "cells/ul": "/ul", "[iu]/l": "iu/l", "u/l": "iu/l", "[iu]/ml": "iu/ml", "m[iu]/l": "miu/l", "miu/l": "miu/l",
+    "uiu/ml": "miu/l", "u[iu]/ml": "miu/l", "m[iu]/ml": "miu/ml", "kat/l": "kat/l",
+}  # fmt: skip
+_SHOWN = {
+    "mg/dl": "mg/dL", "g/l": "g/L", "g/dl": "g/dL", "mg/l": "mg/L", "ug/l": "ug/L", "ug/dl": "ug/dL", "ng/dl": "ng/dL",
+    "mg/ml": "mg/mL", "ug/ml": "ug/mL", "ng/ml": "ng/mL", "pg/ml": "pg/mL", "ng/l": "ng/L", "g/ml": "g/mL",
+    "mmol/l": "mmol/L", "umol/l": "umol/L", "nmol/l": "nmol/L", "pmol/l": "pmol/L", "mol/l": "mol/L", "mmhg": "mmHg",
+    "kpa": "kPa", "cmh2o": "cmH2O", "f": "°F", "c": "°C", "k": "K", "l": "L", "dl": "dL", "ml": "mL",
+    "10*9/l": "10*9/L", "10*6/l": "10*6/L", "/ul": "/uL", "10*12/l": "10*12/L", "iu/l": "IU/L", "ukat/l": "ukat/L",
+    "iu/ml": "IU/mL", "miu/ml": "mIU/mL", "miu/l": "mIU/L",
+}  # fmt: skip
 
 
 def conversion(feature: str, local: str, wanted: str, substance: str = "") -> Conversion:
     """(factor, offset) from the local unit to the study's."""
-    one, other = _spelled(local), _spelled(wanted)
-    if one == other:
-        return Conversion(1.0, 0.0)
-    for start, end, inverse in ((one, other, False), (other, one, True)):
-        known = _PLAIN.get((start, end)) or _molar(start, end, substance.strip().lower())
-        if known is not None:
-            factor, offset = known
-            return Conversion(1 / factor, -offset / factor) if inverse else known
-    raise InvalidSetting(
-        f"{feature!r} comes in {local!r}, the study has it in {wanted!r}, and no conversion is known"
-        f"{f' for {substance}' if substance else ''}.",
-        "Name the substance (glucose, cholesterol, triglycerides, urea, creatinine, bilirubin, uric acid), or give "
-        "factor and offset.",
-    )
+    start, end = spelled(local), spelled(wanted)
+    known = _known(start, end, substance.strip().lower())
+    if known is None:
+        raise InvalidSetting(
+            f"{feature!r} comes in {local!r}, the study has it in {wanted!r}, and no conversion is known"
+            f"{f' for {substance}' if substance else ''}.",
+            f"Name the substance ({', '.join(_GRAMS_PER_MMOL)}), or give factor and offset.",
+        )
+    return known
 
 
-def _spelled(unit: str) -> str:
-    text = unit.strip().lower()
-    for odd, plain in _SAME.items():
+def spelled(unit: str) -> str:
+    """A unit in the one spelling that is known here; `{notes}` of UCUM are left out."""
+    text = re.sub(r"\{[^}]*\}", "", unit.strip().lower())
+    for odd, plain in _CHARACTERS.items():
         text = text.replace(odd, plain)
-    return text
+    return _SPELLINGS.get(text, text)
 
 
-def _molar(start: str, end: str, substance: str) -> Conversion | None:
-    if (start, end) == ("mg/dl", "mmol/l") and substance in _MMOL_PER_MG_DL:
-        return Conversion(_MMOL_PER_MG_DL[substance], 0.0)
-    if (start, end) == ("mg/dl", "umol/l") and substance in _UMOL_PER_MG_DL:
-        return Conversion(_UMOL_PER_MG_DL[substance], 0.0)
+def _known(start: str, end: str, substance: str) -> Conversion | None:
+    if start == end:
+        return Conversion(1.0, 0.0)
+    if (start, end) in _CURVES:
+        return _CURVES[start, end]
+    if (end, start) in _CURVES:
+        factor, offset = _CURVES[end, start]
+        return Conversion(1 / factor, -offset / factor)
+    for sizes in _SIZES:
+        if start in sizes and end in sizes:
+            return Conversion(sizes[start] / sizes[end], 0.0)
+    grams = _GRAMS_PER_MMOL.get(substance)
+    if grams is not None and start in _MASS and end in _SUBSTANCE:
+        return Conversion(_MASS[start] / (grams * _SUBSTANCE[end]), 0.0)
+    if grams is not None and start in _SUBSTANCE and end in _MASS:
+        return Conversion(_SUBSTANCE[start] * grams / _MASS[end], 0.0)
     return None
+
+
+# -- what a value looks like ------------------------------------------------------------------------------------------
+# What people take for one another. Any known unit would explain almost any value: nobody gives pg/mL for g/L.
+_CONFUSED = (
+    ("mg/dl", "mmol/l"), ("mg/dl", "umol/l"), ("umol/l", "mmol/l"), ("mg/dl", "mg/l"), ("g/l", "g/dl"), ("mg/dl", "g/l"),
+    ("mg/dl", "g/dl"), ("f", "c"), ("k", "c"), ("mmol/mol", "%"), ("fraction", "%"), ("cm", "m"), ("in", "cm"),
+    ("in", "m"), ("ft", "m"), ("mm", "cm"), ("mm", "m"), ("lb", "kg"), ("g", "kg"), ("mg", "g"), ("kpa", "mmhg"),
+    ("months", "years"), ("days", "years"), ("/ul", "10*9/l"), ("ukat/l", "iu/l"), ("miu/l", "iu/l"), ("min", "h"),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def ways_to(unit: str) -> tuple[tuple[str, Conversion], ...]:
+    """Every unit that is taken for this one, with its conversion; one with several substances comes several times."""
+    end = spelled(unit)
+    starts = [one if other == end else other for one, other in _CONFUSED if end in (one, other)]
+    return tuple((_SHOWN.get(start, start), way) for start in starts for way in _ways(start, end))
+
+
+def _ways(start: str, end: str) -> list[Conversion]:
+    ways = {_known(start, end, substance) for substance in ("", *_GRAMS_PER_MMOL)}
+    return sorted(way for way in ways if way is not None)
+
+
+def suspicion(value: float, low: float, high: float, unit: str) -> str | None:
+    """The unit that a value looks like which lies far outside of its range: 126 in mmol/L from 3.5 to 7.5 is mg/dL.
+
+    Far is farther than the range is wide or, below a range of positive numbers, smaller by more than its ratio. What a
+    unit explains it brings into the range. A range that begins at 0 does not say how small its values are: there far is
+    ten times as large, and explained is what comes to its upper part.
+    """
+    return suspicions(np.array([value]), low, high, unit)[0]
+
+
+def suspicions(values: Array, low: float, high: float, unit: str) -> list[str | None]:
+    """For each value the unit that it looks like, None where it does not look like another."""
+    found: NDArray[np.object_] = np.full(len(values), None, dtype=object)
+    far = np.flatnonzero(_far(values, low, high))
+    for name, way in ways_to(unit) if len(far) else ():
+        inside = _explained(way, values[far], low, high)
+        found[far[inside]] = name
+        far = far[~inside]
+    return list(found)
+
+
+def fits(values: Array, low: float, high: float, unit: str) -> dict[str, int]:
+    """How many of these values each other unit would explain; the best substance counts."""
+    counts: dict[str, int] = {}
+    for name, way in ways_to(unit):
+        inside = int(np.count_nonzero(_explained(way, values, low, high)))
+        counts[name] = max(inside, counts.get(name, 0))
+    return counts
+
+
+def _far(values: Array, low: float, high: float) -> NDArray[np.bool_]:
+    width = high - low
+    below = max(low - width, low * low / high) if low > 0 else low - width
+    above = high + width if low > 0 else max(high + width, 10 * high)
+    far: NDArray[np.bool_] = (values < below) | (values > above)
+    return far
+
+
+def _explained(way: Conversion, values: Array, low: float, high: float) -> NDArray[np.bool_]:
+    converted = way.of(values)
+    inside: NDArray[np.bool_] = (converted >= (low if low > 0 else high / 5)) & (converted <= high)
+    return inside

@@ -37,13 +37,27 @@ class _Feature(Section):
 
 
 class NumberFeature(_Feature):
-    """A measurement in `unit`, clipped to the public range [low, high]."""
+    """A measurement in `unit`, clipped to the public range [low, high].
+
+    `plausible`, where it is given, holds that range: what lies beyond it is no measurement but a mistake. It is
+    clipped as any other, and told at the site; a prediction refuses it.
+    """
 
     kind: Literal["number"]
     low: Real
     high: Real
     unit: Note = ""
     default: Real | None = None
+    plausible: tuple[Real, Real] | None = None
+
+    @model_validator(mode="after")
+    def _plausible_holds_the_range(self) -> NumberFeature:
+        if self.plausible is not None and not self.plausible[0] <= self.low < self.high <= self.plausible[1]:
+            raise refusal(
+                f"The plausible values of {self.name!r} do not hold its range from {self.low:g} to {self.high:g}.",
+                "Give [lowest, highest] that can be true of anyone, around the range.",
+            )
+        return self
 
     def feature(self) -> Number:
         """The library's number."""

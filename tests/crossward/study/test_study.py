@@ -14,7 +14,7 @@ from crossward.study.sections import read_duration, write_duration
 
 EXAMPLE = Path(__file__).with_name("first_example.yaml").read_text()
 
-EXAMPLE_DIGEST = "835cac9fdd717a018775c96d1e2ddcc87b8c9fbcce96e94b887548ef09bf0395"
+EXAMPLE_DIGEST = "9ff12cbbe493b0a1407cb4ea7b73cb203b0f00560bcdfabe290888a7930057a6"
 
 
 def test_the_example_is_a_study():
@@ -144,3 +144,14 @@ def test_study_for_leaves_out_what_a_method_has_no_use_for():
     assert lent.quorum.sources == 2
     with pytest.raises(StudyInvalid, match="pst-h"):
         study_for(schema, method="pst-x")
+
+
+@pytest.mark.parametrize("plausible", [[4, 40], [1, 7], [40, 1], [1], "1-40", [1, float("inf")]])
+def test_what_is_plausible_holds_the_range(plausible):
+    data = yaml.safe_load(EXAMPLE)
+    data["features"][0]["plausible"] = [1, 40]
+    assert Study.from_data(data).features[0].plausible == (1.0, 40.0)
+    assert Study.from_canonical(Study.from_data(data).canonical()).features[0].plausible == (1.0, 40.0)
+    data["features"][0]["plausible"] = plausible
+    with pytest.raises(StudyInvalid):
+        Study.from_data(data)

@@ -4,7 +4,8 @@
     category   x -> (1 if x = level_1, ..., 1 if x = level_m), else 0       m columns
     flag       x -> 0 or 1                                                  one column
 
-A missing x takes the declared default. Range, levels, default, importance and direction are public: they come from the
+A missing x takes the declared default. `encode` reads raw values and refuses what it cannot read, and what is missing
+without a default; `fill` takes values that were read and is total: without a default they become 0. Range, levels, default, importance and direction are public: they come from the
 study, never from records, so a record's columns depend on that record alone.
 
 A direction says which way a feature moves the outcome, as its doctors see it: "up" makes it likelier with a larger
@@ -15,7 +16,9 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +26,16 @@ from numpy.typing import NDArray
 
 from crossward.errors import InvalidBounds, InvalidData, InvalidImportance, InvalidSetting
 from crossward.learning.encoding.tables import Column
-from crossward.learning.encoding.values import FLAG_WORDS, MISSING, at_spot, lower, read_numbers, read_words, spellings
+from crossward.learning.encoding.values import (
+    FLAG_WORDS,
+    MISSING,
+    at_spot,
+    code_of,
+    lower,
+    read_numbers,
+    read_words,
+    spellings,
+)
 from crossward.privacy.noise import Array
 
 Direction: TypeAlias = Literal["up", "down"]
@@ -80,15 +92,26 @@ class Number:
     def encode(self, column: Column, out: Array) -> Counts:
         """Write the encoded column into out: (n, 1)."""
         values = read_numbers(self.name, column)
-        missing = np.isnan(values)
-        if count := _count_missing(self, missing):
-            values[missing] = self.default
+        missing = _count_missing(self, np.isnan(values))
+        return Counts(missing, int(np.count_nonzero(self.fill(values, out))))
+
+    def fill(self, values: Array, out: Array) -> NDArray[np.bool_]:
+        """Write numbers, NaN where there is none, into out: (n, 1); where they were clipped."""
         inside = np.clip(values, self.low, self.high)
-        clipped = int(np.count_nonzero(inside != values))
+        clipped: NDArray[np.bool_] = inside != values
+        missing = np.isnan(inside) if np.any(clipped) else None  # NaN differs from itself: without any, none is missing
         inside -= self.low
         inside /= self.high - self.low
-        out[:, 0] = 2.0 * inside - 1.0
-        return Counts(count, clipped)
+        column = out[:, 0]
+        np.multiply(inside, 2.0, out=column)
+        column -= 1.0
+        if missing is not None and np.any(missing):
+            clipped &= ~missing
+            column[missing] = 0.0 if self.default is None else self._place(self.default)
+        return clipped
+
+    def _place(self, value: float) -> float:
+        return 2.0 * ((value - self.low) / (self.high - self.low)) - 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +150,21 @@ class Category:
 
     def encode(self, column: Column, out: Array) -> Counts:
         """Write the encoded columns into out: (n, levels)."""
-        words = {word: code for code, level in enumerate(self.levels) for word in spellings(level)}
-        codes = read_words(self.name, column, words)
-        missing = codes == MISSING
-        if (count := _count_missing(self, missing)) and self.default is not None:
-            codes[missing] = self.levels.index(self.default)
-        for code in range(len(self.levels)):
-            out[:, code] = codes == code
-        return Counts(count)
+        codes = read_words(self.name, column, _level_words(self.levels))
+        missing = _count_missing(self, codes == MISSING)
+        self.fill(codes, out)
+        return Counts(missing)
+
+    def code(self, value: Any) -> int:
+        """The number of the value's level; MISSING or UNREAD without one."""
+        return code_of(value, _level_words(self.levels))
+
+    def fill(self, codes: NDArray[np.intp], out: Array) -> None:
+        """Write the codes of values into out: (n, levels)."""
+        for level in range(len(self.levels)):
+            out[:, level] = codes == level
+        if self.default is not None:
+            out[:, self.levels.index(self.default)] += codes < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +195,26 @@ class Flag:
     def encode(self, column: Column, out: Array) -> Counts:
         """Write the encoded column into out: (n, 1)."""
         codes = read_words(self.name, column, FLAG_WORDS, lower)
-        missing = codes == MISSING
-        if (count := _count_missing(self, missing)) and self.default is not None:
-            codes[missing] = int(self.default)
-        out[:, 0] = codes
-        return Counts(count)
+        missing = _count_missing(self, codes == MISSING)
+        self.fill(codes, out)
+        return Counts(missing)
+
+    def code(self, value: Any) -> int:
+        """1 for true and 0 for false; MISSING or UNREAD without either."""
+        return code_of(value, FLAG_WORDS, lower)
+
+    def fill(self, codes: NDArray[np.intp], out: Array) -> None:
+        """Write the codes of values into out: (n, 1)."""
+        out[:, 0] = np.where(codes < 0, float(self.default or False), codes)
 
 
 Feature: TypeAlias = Number | Category | Flag
+
+
+@lru_cache(maxsize=256)
+def _level_words(levels: tuple[str, ...]) -> Mapping[Any, int]:
+    """How each level may be written, with its number."""
+    return {word: code for code, level in enumerate(levels) for word in spellings(level)}
 
 
 def _check_words(feature: Feature) -> None:

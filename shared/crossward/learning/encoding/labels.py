@@ -10,7 +10,15 @@ import numpy as np
 
 from crossward.errors import EmptyData, InvalidData, InvalidSetting
 from crossward.learning.encoding.tables import as_column
-from crossward.learning.encoding.values import FLAG_WORDS, MISSING, is_missing, lower, read_words, spellings
+from crossward.learning.encoding.values import (
+    FLAG_WORDS,
+    MISSING,
+    code_of,
+    is_missing,
+    lower,
+    read_words,
+    spellings,
+)
 from crossward.privacy.noise import Array
 
 Value: TypeAlias = bool | int | float | str
@@ -37,6 +45,12 @@ def encode_labels(values: Any, positive: Value = True, negative: Value | None = 
             "Leave records without a label out.",
         )
     return np.where(codes == 1, 1.0, -1.0)
+
+
+def label_codes(positive: Value = True, negative: Value | None = None) -> Callable[[Any], int]:
+    """What tells a value's class: 1 positive, 0 negative, MISSING or UNREAD. It raises for no value."""
+    words, spell = _words(positive, negative)
+    return lambda value: code_of(value, words, spell)
 
 
 def _words(positive: Value, negative: Value | None) -> tuple[dict[Any, int], Callable[[Any], Any]]:

@@ -1,6 +1,8 @@
-"""Reading values one by one: numbers, and words from a public list.
+"""What a value means, one by one: a number, or a word from a public list.
 
-Errors name the value at fault, so that a steward can find it: their texts are private to the site.
+`number_of` and `code_of` are total: they say so where a value is missing or cannot be read. What reads whole columns
+stands on them. `read_numbers` and `read_words` raise instead; their errors name the value at fault, so that a steward
+can find it: their texts are private to the site.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from crossward.learning.encoding.tables import Column
 from crossward.privacy.noise import Array
 
 MISSING = -1
-_UNREAD = -2
+UNREAD = -2
+"""The codes of a value that is missing, and of one that cannot be read."""
 
 FLAG_WORDS: dict[Any, int] = {False: 0, True: 1, "false": 0, "true": 1, "no": 0, "yes": 1, "0": 0, "1": 1}
 """How a flag may be written; the numbers 0 and 1 equal False and True."""
@@ -57,6 +60,31 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, numbers.Number) and value != value  # noqa: PLR0124 - only NaN differs from itself
 
 
+def number_of(value: Any) -> float | None:
+    """The value as a float: NaN where it is missing, None where it is no number. It may be infinite."""
+    if is_missing(value):
+        return float("nan")
+    try:
+        return float(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def code_of(value: Any, words: Mapping[Any, int], spell: Callable[[Any], Any] = lambda value: value) -> int:
+    """The number of the value in `words`, where it may be written spell(value) too; MISSING or UNREAD without one."""
+    code = _found(value, words)
+    if code == UNREAD:
+        code = MISSING if is_missing(value) else _found(spell(value), words)
+    return code
+
+
+def _found(value: Any, words: Mapping[Any, int]) -> int:
+    try:
+        return words.get(value, UNREAD)
+    except TypeError:  # a list or a mapping, say, cannot be looked up
+        return UNREAD
+
+
 def read_numbers(name: str, column: Column) -> Array:
     """The column as a new array of floats, NaN where a value is missing."""
     try:
@@ -78,10 +106,10 @@ def read_words(
     """The number of each value in `words`, MISSING where it is missing; a value not found is tried as spell(value)."""
     values = column if isinstance(column, list) else column.tolist()
     try:
-        codes = np.fromiter(map(words.get, values, repeat(_UNREAD)), dtype=np.intp, count=len(values))
+        codes = np.fromiter(map(words.get, values, repeat(UNREAD)), dtype=np.intp, count=len(values))
     except TypeError:  # a list or a mapping, say, cannot be looked up
-        codes = np.full(len(values), _UNREAD, dtype=np.intp)
-    for row in np.flatnonzero(codes == _UNREAD):
+        codes = np.full(len(values), UNREAD, dtype=np.intp)
+    for row in np.flatnonzero(codes == UNREAD):
         codes[row] = _word(name, int(row), values[row], words, spell)
     return codes
 
@@ -98,26 +126,22 @@ def spellings(level: str) -> tuple[Any, ...]:
 
 
 def _number(name: str, row: int, value: Any) -> float:
-    if is_missing(value):
-        return float("nan")
-    try:
-        return float(value)
-    except (ValueError, TypeError, OverflowError):
+    number = number_of(value)
+    if number is None:
         error = InvalidData(
             f"{name!r} is {value!r} in row {row} (from 0), which is not a number.", "Correct it or leave it empty."
         )
-        raise at_spot(error, name, row, f"is {value!r}, which is not a number.") from None
+        raise at_spot(error, name, row, f"is {value!r}, which is not a number.")
+    return number
 
 
 def _word(name: str, row: int, value: Any, words: Mapping[Any, int], spell: Callable[[Any], Any]) -> int:
-    if is_missing(value):
-        return MISSING
-    try:
-        return words[spell(value)]
-    except (KeyError, TypeError):
+    code = code_of(value, words, spell)
+    if code == UNREAD:
         listed = ", ".join(repr(word) for word in words if isinstance(word, str))
         error = UnknownCategory(
             f"{name!r} is {value!r} in row {row} (from 0); the schema lists {listed}.",
             "Map the local values to the listed ones.",
         )
-        raise at_spot(error, name, row, f"is {value!r}; the schema lists {listed}.") from None
+        raise at_spot(error, name, row, f"is {value!r}; the schema lists {listed}.")
+    return code
