@@ -19,7 +19,9 @@ from crossward_service.ops.peer import Peer
 from crossward_site import facts
 from crossward_site.coordinator import Coordinator
 from crossward_site.data import seating
+from crossward_site.data.connector import protections
 from crossward_site.data.service import Vault, open_copy
+from crossward_site.identity import secret
 from crossward_site.identity.service import Identity
 from crossward_site.migrations import MIGRATIONS
 from crossward_site.policy.service import Decision, Policy
@@ -39,7 +41,7 @@ def examine(settings: SiteSettings, coordinator: str | None = None) -> Findings:
         url = coordinator if identity is None else identity.coordinator_url
         _coordinator(findings, settings, site, identity, url)
         if site is not None:
-            _data(findings, site)
+            _data(findings, settings, site)
             _policy(findings, site)
     return findings
 
@@ -153,7 +155,7 @@ def _agrees(note: Notes, coordinator: Coordinator, site: Site) -> None:
         note.ok(f"One chain of {own.sequence} lines on both sides.")
 
 
-def _data(findings: Findings, site: Site) -> None:
+def _data(findings: Findings, settings: SiteSettings, site: Site) -> None:
     vault = Vault(site)
     known = vault.datasets()
     with findings.looking_at("seats") as note:
@@ -162,7 +164,11 @@ def _data(findings: Findings, site: Site) -> None:
         else:
             note.ok("The table of seats is the one that the ledger names." if known else "Nobody has a seat yet.")
     with findings.looking_at("connectors") as note:
-        note.ok(site.connectors.protections())
+        found = protections([site.home / secret.FILE, *site.home.glob("*.key")], settings.data_limits.limits)
+        if found.gaps:
+            note.warning(str(found), "Run the site as an unprivileged user, on a kernel with Landlock.")
+        else:
+            note.ok(str(found))
     if not known:
         with findings.looking_at("data") as note:
             note.warning("No dataset is open.", "Run crossward site data check, then data open.")

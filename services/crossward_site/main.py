@@ -27,7 +27,7 @@ from crossward_site.site import Site
 
 def init(settings: SiteSettings) -> str | None:
     """Make the site's folder, database, secret and first token; gives the token, once."""
-    site = Site.open(settings.database_url, settings.data_dir)
+    site = settings.open_site()
     try:
         return tokens.issue_first(site)
     finally:
@@ -54,7 +54,7 @@ def revoke_token(settings: SiteSettings, name: str) -> None:
 
 def join_coordinator(settings: SiteSettings, coordinator: str, code: str) -> Identity:
     """Enrol this site, in a role that its settings enable."""
-    site = Site.open(settings.database_url, settings.data_dir)
+    site = settings.open_site()
     try:
         return join(site, coordinator, code, settings.roles, settings.link)
     finally:

@@ -14,8 +14,10 @@ from crossward.protocol.constants import Role
 from crossward.values import MOST_COLUMNS, Section, Slug
 from crossward_connector.tables import Limits
 from crossward_service.http.settings import CONFIG, ServiceSettings
+from crossward_site.data.connector import Processes
 from crossward_site.data.places import Connection, Sources, server_of
 from crossward_site.identity.service import Link
+from crossward_site.site import MEMORY, Site
 from crossward_site.tasks.runner import Pace
 
 _USUAL = Limits()
@@ -50,6 +52,8 @@ class SiteSettings(ServiceSettings):
     taking tasks. `poll_seconds` is how long a question for a task may wait at the coordinator, `pulse_seconds` the time
     between two signs of life, at most.
 
+    `memory_mb` bounds the rows that training holds in memory at once; more are on disk meanwhile.
+
     `data_roots` are the folders whose tables a steward may name, `data_connections` the databases, `data_limits` what
     reading one may take. They come from the settings file (or from who starts a site in Python) and from nowhere else:
 
@@ -74,6 +78,7 @@ class SiteSettings(ServiceSettings):
     data_roots: dict[Slug, Path] = Field(default_factory=dict)
     data_connections: dict[Slug, Connection] = Field(default_factory=dict)
     data_limits: DataLimits = DataLimits()
+    memory_mb: int = Field(default=MEMORY >> 20, ge=16, le=1 << 20)
 
     @classmethod
     def settings_customise_sources(cls, *args: Any, **sources: Any) -> Any:
@@ -107,6 +112,11 @@ class SiteSettings(ServiceSettings):
         own += [connection.password_file for connection in self.data_connections.values()]
         own += [Path(config) for config in [os.environ.get(CONFIG)] if config]
         return Sources(self.data_roots, self.data_connections, tuple(path.absolute() for path in own if path))
+
+    def open_site(self) -> Site:
+        """The site of these settings, made if it is not there."""
+        connectors = Processes(self.sources, self.data_limits.limits)
+        return Site.open(self.database_url, self.data_dir, connectors=connectors, memory=self.memory_mb << 20)
 
     @property
     def pace(self) -> Pace:

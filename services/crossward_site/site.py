@@ -16,9 +16,18 @@ from crossward.protocol.ledger.lines import Body, Line, ReserveBody, SeatsBody
 from crossward_service.db.engine import read, write
 from crossward_service.ops.machine import HERE, Machine
 from crossward_site import facts
+from crossward_site.data.connector import Connectors, Processes
+from crossward_site.data.places import Sources
 from crossward_site.identity.secret import known_secret, site_secret
 from crossward_site.ledger.store import SiteLedger
 from crossward_site.migrations import MIGRATIONS, migrate
+
+
+NO_PLACES = Processes(Sources())
+"""A site whose settings declare no place reads none."""
+
+MEMORY = 512 << 20
+"""Bytes of rows that training holds in memory at once; more are on disk."""
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def cancel(site: Site, number: int) -> Job:
     """End a job as soon as it looks up; one that has ended stays as it ended."""
     with write(site.engine) as connection:
         find(connection, number)
-        end = {"updated": site.clock(), "request": "{}"}
+        end: dict[str, Any] = {"updated": site.clock(), "request": "{}"}
         JOB_STATES.move(connection, jobs, jobs.c.number == number, JobState.CANCELLED, of=JobState.WAITING, **end)
         connection.execute(update(jobs).where(jobs.c.number == number).values(cancelled=True))
         return find(connection, number)

@@ -114,7 +114,8 @@ def _codes(column: pa.Array) -> NDArray[np.int64]:
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     words = [zlib.crc32(_text(value).encode()) for value in coded.dictionary.to_pylist()]
     places = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-    return np.array([*words, -1], np.int64)[places]
+    found: NDArray[np.int64] = np.array([*words, -1], np.int64)[places]
+    return found
 
 
 def _text(value: object) -> str:

@@ -21,6 +21,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +97,14 @@ class SeatTable:
         """Write the table; gives its digest. What was written is on disk when this returns."""
         names = sorted(self.rows)
         head = json.dumps({"seats": len(self), "datasets": names}).encode()
-        parts = [MAGIC, salt, len(head).to_bytes(4, "big"), head, self.tags.astype("<u8", copy=False), self.cells]
+        parts: list[bytes | NDArray[Any]] = [MAGIC, salt, len(head).to_bytes(4, "big"), head]
+        parts += [self.tags.astype("<u8", copy=False), self.cells, *(self.rows[name] for name in names)]
         digest = hashlib.sha256()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                for part in [*parts, *(self.rows[name] for name in names)]:
-                    data = memoryview(part).cast("B") if isinstance(part, bytes) else _bytes(part)
+                for part in parts:
+                    data = part if isinstance(part, bytes) else _bytes(part)
                     digest.update(data)
                     file.write(data)
                 file.flush()
@@ -147,8 +149,8 @@ def digest_of(path: Path) -> str | None:
         return None
 
 
-def _bytes(column: NDArray[np.generic]) -> memoryview:
-    return memoryview(np.ascontiguousarray(column)).cast("B") if len(column) else memoryview(b"")
+def _bytes(column: NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(column).data.cast("B") if len(column) else memoryview(b"")
 
 
 # -- dealing cells --------------------------------------------------------------------------------------------------

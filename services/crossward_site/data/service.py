@@ -28,7 +28,7 @@ from crossward.errors import (
     UnknownDataset,
 )
 from crossward.learning.stored import StoredRows, rows_store
-from crossward.privacy.budget import Budget
+from crossward.privacy.budget import Budget, Cost
 from crossward.protocol.canonical import canonical
 from crossward.protocol.constants import CELLS, FilterKind, Role
 from crossward.protocol.ledger.lines import OpenBody
@@ -171,7 +171,7 @@ class Vault:
             return None
         if balance.spend.releases:
             raise AlreadyOpen(
-                f"Each person here has epsilon {balance.opened.budget.epsilon:g} for life, and some of it is spent.",
+                f"Each person here has epsilon {Cost(balance.opened.nano_epsilon).epsilon:g} for life, and some of it is spent.",
                 "Leave --epsilon out: a new dataset shares the budget that its people have.",
             )
         return body

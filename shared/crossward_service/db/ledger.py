@@ -85,6 +85,10 @@ class Ledger(Protocol):
         """Whether there is a table of seats: one was committed to, and not lost since."""
         ...
 
+    def recoveries(self, connection: Connection) -> int:
+        """How often the table of seats was lost."""
+        ...
+
     def state(self, connection: Connection) -> State:
         """Everything the chain says, read from its lines alone."""
         ...
@@ -206,6 +210,12 @@ class SqlLedger(Ledger):
         """Whether there is a table of seats: one was committed to, and not lost since."""
         with storage():
             return is_seated(self._book(connection).last)
+
+    def recoveries(self, connection: Connection) -> int:
+        """How often the table of seats was lost."""
+        with storage():
+            line = self._book(connection).last(LineKind.RECOVER)
+        return 0 if line is None else int(line.body.subject)
 
     def _book(self, connection: Connection) -> Book:
         return Book(connection, self._tables, self.owner, START)  # only to read: it never learns the head

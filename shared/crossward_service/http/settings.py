@@ -1,4 +1,6 @@
-"""What an operator tells a service: a TOML file named by CROSSWARD_CONFIG, overruled by CROSSWARD_* variables.
+"""What an operator tells a service: a TOML file, overruled by CROSSWARD_* variables.
+
+The file is the one that CROSSWARD_CONFIG names or, without, `settings.toml` in the data directory.
 
 A setting that is unknown, of the wrong kind, or a secret nobody chose stops the service before it starts. Errors name
 the setting and never its value.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
@@ -23,6 +26,20 @@ CONFIG = "CROSSWARD_CONFIG"
 SHORTEST_SECRET = 16
 # Long enough that a random secret holds none of them by chance.
 PLACEHOLDERS = ("change", "default", "example", "insert", "password", "placeholder", "replace", "secret")
+
+
+SETTINGS = "settings.toml"
+"""The settings file in a data directory: it is read where CROSSWARD_CONFIG names no other."""
+
+_file: ContextVar[Path | None] = ContextVar("settings file", default=None)
+
+
+def settings_file(data_dir: str | Path) -> Path | None:
+    """The settings file of a service: the one that is named, or the one in its data directory."""
+    if named := os.environ.get(CONFIG):
+        return Path(named)
+    beside = Path(data_dir) / SETTINGS
+    return beside if beside.is_file() else None
 
 
 class ServiceSettings(BaseSettings):
@@ -59,9 +76,10 @@ class ServiceSettings(BaseSettings):
     @classmethod
     def load(cls, **overrides: Any) -> Self:
         """Read the settings, `overrides` (a command line's options) first; what is wrong is named without its value."""
-        config = os.environ.get(CONFIG)
-        if config is not None and not Path(config).is_file():
+        config = settings_file(overrides.get("data_dir") or os.environ.get("CROSSWARD_DATA_DIR") or cls._home())
+        if config is not None and not config.is_file():
             raise InvalidSetting(f"The settings file {config} is not there.", f"Correct {CONFIG}.")
+        _file.set(config)
         try:
             return cls(**overrides)
         except InvalidSetting:
@@ -73,6 +91,13 @@ class ServiceSettings(BaseSettings):
             ) from None
         except ValueError as error:  # a file that is not TOML
             raise InvalidSetting(f"The settings cannot be read: {error}.", f"Correct {config}.") from None
+        finally:
+            _file.set(None)
+
+    @classmethod
+    def _home(cls) -> Path:
+        """The data directory that nobody has chosen."""
+        return Path(cls.model_fields["data_dir"].default)
 
     def to_json(self) -> str:
         """What another process of this service is told; the database's password stands in its address already.
@@ -96,7 +121,7 @@ class ServiceSettings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments before variables before the file; no .env file is picked up by chance."""
-        config = os.environ.get(CONFIG)
+        config = _file.get() or os.environ.get(CONFIG)
         file = (TomlConfigSettingsSource(settings_cls, Path(config)),) if config else ()
         return (init_settings, env_settings, *file)
 
