@@ -1,4 +1,4 @@
-"""A site on its own, without a coordinator."""
+"""A site on its own, without a coordinator. Its one root is the folder `files`; places are read in this process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from crossward.learning.encoding import Category, Flag, Number, Schema
 from crossward.study import Study, study_for
+from crossward_site.data.connector import InProcess
+from crossward_site.data.places import Sources
 from crossward_site.site import Site
 
 SCHEMA = Schema((Number("glucose", 3.0, 12.0, "mmol/L", 5.5), Flag("family"), Category("smoker", ("no", "yes"), "no")))
@@ -16,7 +18,9 @@ SCHEMA = Schema((Number("glucose", 3.0, 12.0, "mmol/L", 5.5), Flag("family"), Ca
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    site = Site.open(f"sqlite:///{tmp_path}/site.sqlite3", tmp_path / "home")
+    (tmp_path / "files").mkdir()
+    connectors = InProcess(Sources({"files": tmp_path / "files"}, closed=(tmp_path / "home",)))
+    site = Site.open(f"sqlite:///{tmp_path}/site.sqlite3", tmp_path / "home", connectors=connectors)
     yield site
     site.close()
 

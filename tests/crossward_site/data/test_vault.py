@@ -1,4 +1,4 @@
-"""The data vault: what is refused, what is read, and who sits where."""
+"""The vault: what is refused, what is sealed, who sits where, and that tasks read nothing else."""
 
 from __future__ import annotations
 
@@ -10,33 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import insert
 
-from crossward.errors import (
-    AlreadyOpen,
-    EmptyData,
-    InvalidData,
-    InvalidEpsilon,
-    InvalidSetting,
-    OneClass,
-)
+from crossward.errors import AlreadyOpen, Conflict, EmptyData, InvalidData, InvalidEpsilon, InvalidSetting, StorageFailed
 from crossward.privacy.budget import Budget
-from crossward.protocol.constants import FilterKind, Role
+from crossward.protocol.constants import FilterKind, Role, TaskKind
+from crossward.protocol.ledger.lines import LineKind, ReserveBody
 from crossward.study.work import levels as levels_of
 from crossward_service.db.engine import read, write
+from crossward_site.data.connector import InProcess
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.persons import persons_of
-from crossward_site.data.places import CsvPlace, ParquetPlace, Raw, SqlPlace
-from crossward_site.data.service import Vault, _seated, load_counts, load_records_per_person
-from crossward_site.data.tables import seats
-from crossward_site.identity.secret import keyed
+from crossward_site.data.places import Connection, FilePlace, QueryPlace, Sources
+from crossward_site.data.service import Vault, kept_files, load_counts, load_dataset, tidy
+from crossward_site.site import Site
+from crossward_site.tasks.tables import TaskState, tasks
 
 HEAD = "pid,glucose,family,smoker,ill\n"
-
-
 BUDGET = Budget.of(3)
+MAP = DataMap(person="pid")
 
 
 def table(count: int, start: int = 0) -> str:
@@ -45,15 +36,34 @@ def table(count: int, start: int = 0) -> str:
     )
 
 
-def place(folder: Path, text: str, name: str = "table.csv") -> CsvPlace:
-    path = folder / name
-    path.write_text(text)
-    return CsvPlace(path=str(path))
+def place(folder: Path, text: str, name: str = "table.csv") -> FilePlace:
+    (folder / "files" / name).write_text(text)
+    return FilePlace(kind="csv", path=name)
 
 
-MAP = DataMap(person="pid")
+def all_rows(vault: Vault, study, name: str, version: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = vault.rows(study, Role.TARGET, name, list(levels_of(study, Role.TARGET)), version)
+    return rows.X.read(0, len(rows.X)), rows.y, rows.present
 
 
+def lines(site: Site) -> list[str]:
+    with read(site.engine) as connection:
+        return [line.kind.value for line in site.ledger.lines(connection)]
+
+
+def charge(site: Site, name: str, version: int, task: str = "t1", *, state: TaskState = TaskState.RESERVED) -> None:
+    """A task that was charged for a version, as the runner writes it down."""
+    body = ReserveBody(task, "s", "0" * 64, (0, 1), 1000, 0, "1" * 64)
+    blank = {"study": "s", "study_hash": "0" * 64, "kind": TaskKind.TRAIN_TARGET, "message": "{}", "cause": "", "trouble": ""}
+    zero = dict.fromkeys(("attempt", "failures", "begun", "taken", "updated", "lease_seconds", "progress"), 0)
+    with write(site.engine) as connection:
+        site.append(connection, body)
+        number = int(task.strip("t"))
+        bound = {"id": task, "state": state, "dataset": name, "version": version, "number": number}
+        connection.execute(insert(tasks).values(**bound, **blank, **zero))
+
+
+# -- opening ----------------------------------------------------------------------------------------------------------
 def test_csv_parquet_and_sql_give_the_same_rows(site, study, tmp_path) -> None:
     csv = place(tmp_path, HEAD + table(100))
     rows = [line.split(",") for line in table(100).splitlines()]
@@ -65,22 +75,22 @@ def test_csv_parquet_and_sql_give_the_same_rows(site, study, tmp_path) -> None:
         "smoker": list(columns[3]),
         "ill": [int(value) for value in columns[4]],
     }
-    pyarrow.parquet.write_table(pa.table(typed), tmp_path / "table.parquet")
+    pyarrow.parquet.write_table(pa.table(typed), tmp_path / "files" / "table.parquet")
     with closing(sqlite3.connect(tmp_path / "clinic.db")) as database:
         database.execute("CREATE TABLE visit (pid TEXT, glucose REAL, family INTEGER, smoker TEXT, ill INTEGER)")
         database.executemany("INSERT INTO visit VALUES (?, ?, ?, ?, ?)", rows)
         database.commit()
-    sql = SqlPlace(kind="sql", url=f"sqlite:///{tmp_path}/clinic.db", query="SELECT * FROM visit")
-    parquet = ParquetPlace(kind="parquet", path=str(tmp_path / "table.parquet"))
-    vault = Vault(site)
-    found = []
-    vault.connect("a", csv, MAP, BUDGET, study=study)
-    for where in (csv, parquet, sql):
-        vault.add_version("a", where, study=study)
-        levels = list(levels_of(study, Role.TARGET))
-        got = vault.rows(study, Role.TARGET, "a", levels)
-        assert got.present.all()
-        found.append(sorted(map(tuple, np.column_stack([got.X, got.y]).tolist())))
+    connections = {"clinic": Connection(url=f"sqlite:///{tmp_path}/clinic.db")}
+    sources = Sources({"files": tmp_path / "files"}, connections)
+    site = Site(site.engine, site.home, site.secret, connectors=InProcess(sources))
+    vault, found = Vault(site), []
+    vault.open("a", csv, MAP, BUDGET, study=study)
+    sql = QueryPlace(kind="sql", connection="clinic", query="SELECT * FROM visit")
+    for where in (csv, FilePlace(kind="parquet", path="table.parquet"), sql):
+        assert vault.refresh("a", where, study=study).report.stayed == 100
+        X, y, present = all_rows(vault, study, "a")
+        assert present.all()
+        found.append(sorted(map(tuple, np.column_stack([X, y]).tolist())))
     assert found[0] == found[1] == found[2]
     assert len(found[0]) == 100
 
@@ -88,27 +98,12 @@ def test_csv_parquet_and_sql_give_the_same_rows(site, study, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "mapping", "error", "words"),
     [
-        ("", {}, EmptyData, ["table.csv is empty"]),
-        (HEAD, {}, EmptyData, ["table.csv has no records"]),
-        (
-            "pid,ill\np1,1\np2,0\n",
-            {},
-            InvalidData,
-            ["table.csv", "no column 'glucose', 'family', 'smoker'", "pid, ill"],
-        ),
-        (HEAD + "p1,high,0,no,1\np2,5,0,no,0\n", {}, InvalidData, ["table.csv, line 2", "'glucose'", "'high'"]),
-        (HEAD + "p1,5,0,no,1\np2,inf,0,no,0\n", {}, InvalidData, ["line 3", "'inf'"]),
-        (
-            HEAD + "p1,5,0,pipe,1\np2,5,0,no,0\n",
-            {},
-            InvalidData,
-            ["table.csv, line 2: column 'smoker' (feature 'smoker') is 'pipe'; the schema lists 'no', 'yes'."],
-        ),
-        (HEAD + "p1,5,0,no,1\np2,5,0,no,1\n", {}, OneClass, ["table.csv", "all 2 labels 'ill'", "positive"]),
-        (HEAD + "p1,5,0,no,1\np2,5,0,no,\n", {}, InvalidData, ["line 3", "label 'ill'"]),
-        (HEAD + ",5,0,no,1\n", {}, InvalidData, ["line 2", "'pid'", "is empty"]),
-        (HEAD + "p1,5,0,no,1\np1,5,0,no,0\n", {"record": "pid"}, InvalidData, ["line 3", "'p1'", "line 2"]),
-        (HEAD + "p1,5,0\n", {}, InvalidData, ["table.csv cannot be read", "Expected 5 columns, got 3"]),
+        ("", {}, InvalidData, ["table.csv"]),
+        (HEAD, {}, EmptyData, ["table.csv", "no records"]),
+        ("pid,ill\np1,1\np2,0\n", {}, InvalidData, ["no column 'glucose', 'family', 'smoker'", "data check"]),
+        (HEAD + ",5,0,no,1\n", {}, InvalidData, ["table.csv, line 2", "'pid'", "is empty"]),
+        (HEAD + "p1,5,0,no,1\np1,5,0,no,0\n", {"record": "pid"}, InvalidData, ["1 records have the id of another"]),
+        (HEAD + "p1,5,0\n", {}, InvalidData, ["table.csv, line 2"]),
         (
             HEAD + table(20),
             {"features": {"glucose": {"column": "glucose", "unit": "stone"}}},
@@ -116,58 +111,48 @@ def test_csv_parquet_and_sql_give_the_same_rows(site, study, tmp_path) -> None:
             ["stone", "mmol/L", "factor"],
         ),
         (HEAD + table(20), {"person": "nobody"}, InvalidData, ["no column 'nobody'"]),
-        (
-            HEAD + "p1,5,0,no,1\np2,5,,no,0\n",
-            {},
-            InvalidData,
-            ["table.csv, line 3: column 'family' (feature 'family') is missing, as in 1 of 2 rows, and has no"],
-        ),
-        (
-            HEAD + "p1,5,0,no,1\np2,5,0,no,maybe\n",
-            {},
-            InvalidData,
-            ["table.csv, line 3: column 'ill' (label 'ill') is 'maybe'; "],
-        ),
-        (
-            "pid,glucose,fam,smoker,dx\np1,5,0,no,1\np2,5,J,no,E11\n",
-            {"features": {"family": "fam"}, "labels": {"ill": "dx"}},
-            InvalidData,
-            ["table.csv, line 3: column 'fam' (feature 'family') is 'J'; "],
-        ),
-        (
-            "pid,glucose,fam,smoker,dx\np1,5,0,no,1\np2,5,1,no,E11\n",
-            {"features": {"family": "fam"}, "labels": {"ill": "dx"}},
-            InvalidData,
-            ["table.csv, line 3: column 'dx' (label 'ill') is 'E11'; "],
-        ),
     ],
 )
 def test_bad_data_is_refused_by_name_and_nothing_is_opened(site, study, tmp_path, text, mapping, error, words) -> None:
     with pytest.raises(error) as refusal:
-        Vault(site).connect("a", place(tmp_path, text), DataMap(**{"person": "pid"} | mapping), BUDGET, study=study)
+        Vault(site).open("a", place(tmp_path, text), DataMap(**{"person": "pid"} | mapping), BUDGET, study=study)
     for word in words:
         assert word in str(refusal.value)
     assert refusal.value.fix
-    with read(site.engine) as connection:
-        assert site.ledger.head(connection).sequence == 0
-        assert connection.execute(select(func.count()).select_from(seats)).scalar_one() == 0
+    assert lines(site) == []
+    assert Vault(site).datasets() == []
+    assert not list(site.home.glob("vault-*"))
+
+
+def test_every_record_encodes(site, study, tmp_path) -> None:
+    """What a cell says is no reason to fail: a bad value takes its default, a bad label leaves the seat empty."""
+    odd = HEAD + "p1,high,0,no,1\np2,5,?,pipe,0\np3,99999,1,yes,maybe\np4,,1,yes,\np5,7,1,yes,1\n"
+    vault = Vault(site)
+    report = vault.open("a", place(tmp_path, odd), MAP, BUDGET, study=study).report
+    assert report.fit is not None
+    assert (report.fit.rows, report.fit.positives, report.fit.unlabelled) == (5, 2, 2)
+    X, y, present = all_rows(vault, study, "a")
+    assert len(y) == 5
+    assert present.sum() == 3
+    assert not X[~present].any()
+    assert set(y[~present].tolist()) == {-1}
+    assert np.abs(X).max() <= 1
 
 
 @pytest.mark.parametrize(
     ("budget", "rule", "words"),
     [
-        ((1e30, 0.0), "basic", r"epsilon is too large\. The largest is 1000000;"),
-        ((1e6 + 1, 0.0), FilterKind.ZCDP, "epsilon is too large"),
-        ((1.0, 1.5), "basic", r"delta is too large\. The largest is 1\."),
-        ((1.0, 0.0), FilterKind.ZCDP, "needs a delta between 0 and 1"),
-        ((1.0, 1.0), FilterKind.ZCDP, "needs a delta between 0 and 1"),
+        ((1e30, 0.0), "basic", r"epsilon is too large to promise anything\. The largest is 100;"),
+        ((101, 0.0), FilterKind.ZCDP, "epsilon is too large"),
+        ((1.0, 0.01), "basic", r"delta is too large to promise anything\. The largest is 0\.001\."),
+        ((1.0, 0.0), FilterKind.ZCDP, "needs a delta above 0"),
     ],
 )
-def test_a_budget_that_cannot_be_is_refused_in_the_stewards_words(site, tmp_path, budget, rule, words) -> None:
+def test_a_budget_that_promises_nothing_is_refused(site, tmp_path, budget, rule, words) -> None:
     where = place(tmp_path, HEAD + table(20))
     with pytest.raises(InvalidEpsilon, match=words):
-        Vault(site).connect("a", where, MAP, Budget.of(*budget), rule=rule)
-    Vault(site).connect("a", where, MAP, Budget.of(1e6, 1.0))  # the largest
+        Vault(site).open("a", where, MAP, Budget.of(*budget), rule=rule)
+    Vault(site).open("a", where, MAP, Budget.of(100, 0.001))  # the largest
 
 
 def test_units_codes_and_missing_words(site, study, tmp_path) -> None:
@@ -185,15 +170,17 @@ def test_units_codes_and_missing_words(site, study, tmp_path) -> None:
         }
     )
     vault = Vault(site)
-    vault.connect("a", place(tmp_path, text), mapping, BUDGET, study=study)
-    rows = vault.rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET)))
+    vault.open("a", place(tmp_path, text), mapping, BUDGET, study=study)
+    X, y, _ = all_rows(vault, study, "a")
     expected = study.schema.encode(
         [{"glucose": 5.0, "family": True, "smoker": "yes"}, {"glucose": None, "family": False, "smoker": "no"}]
     )
-    order = np.argsort(-rows.y)
-    assert rows.X[order] == pytest.approx(expected)
-    assert rows.y[order].tolist() == [1.0, -1.0]
-    assert vault.report("a", study).fit.features["glucose"].model_dump() == {"missing": 1, "clipped": 0}
+    order = np.argsort(-y)
+    assert X[order] == pytest.approx(expected)
+    assert y[order].tolist() == [1, -1]
+    fit = vault.report("a", study).fit
+    assert fit is not None
+    assert fit.features["glucose"].model_dump() == {"missing": 1, "unread": 0, "clipped": 0, "recoded": 0}
 
 
 def test_a_mapping_that_is_wrong_is_named() -> None:
@@ -207,81 +194,193 @@ def test_a_mapping_that_is_wrong_is_named() -> None:
             DataMap.from_data(data)
 
 
-def test_persons_keep_seat_cell_and_spend_through_versions(site, study, tmp_path) -> None:
-    vault = Vault(site)
-    vault.connect("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
-    with read(site.engine) as connection:
-        before = {row.person: (row.seat, row.cell) for row in connection.execute(select(seats))}
-    vault.add_version("a", place(tmp_path, HEAD + table(70, start=20), "next.csv"))
-    with read(site.engine) as connection:
-        after = {row.person: (row.seat, row.cell) for row in connection.execute(select(seats))}
-    assert len(after) == 90
-    assert before.items() <= after.items()
-    rows = vault.rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET)))
-    assert len(rows.y) == 90
-    assert rows.present.sum() == 70
-    assert not rows.X[~rows.present].any()
-    assert set(rows.y[~rows.present].tolist()) == {-1.0}
-    assert vault.dataset("a").version == 2
-    with pytest.raises(AlreadyOpen):
-        vault.connect("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
-
-
-def test_newcomers_wait_for_a_version_and_a_wrong_file_is_noticed(site, study, tmp_path) -> None:
-    vault = Vault(site)
-    where = place(tmp_path, HEAD + table(40))
-    vault.connect("a", where, MAP, BUDGET)
-    place(tmp_path, HEAD + table(60))
-    assert len(vault.rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET))).y) == 40
-    place(tmp_path, HEAD + table(60, start=1000))
-    with pytest.raises(InvalidData, match="lost more than half"):
-        vault.rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET)))
-
-
-def test_no_record_and_no_name_is_in_the_database(site, tmp_path) -> None:
+def test_nothing_of_a_record_can_be_read_in_the_site(site, tmp_path) -> None:
     text = HEAD + "".join(f"secretperson{k},{7.123 + k / 1000},1,yes,{k % 2}\n" for k in range(30))
-    Vault(site).connect("a", place(tmp_path, text), MAP, BUDGET)
-    with write(site.engine) as connection:
-        connection.exec_driver_sql("SELECT 1")
-    stored = b"".join(path.read_bytes() for path in tmp_path.glob("site.sqlite3*"))
+    Vault(site).open("a", place(tmp_path, text), MAP, BUDGET)
+    stored = b"".join(path.read_bytes() for path in [*tmp_path.glob("site.sqlite3*"), *site.home.iterdir()])
     assert b"secretperson" not in stored
     assert b"7.123" not in stored
+    assert {path.stat().st_mode & 0o077 for path in site.home.glob("vault-*")} == {0}
 
 
-@given(st.lists(st.integers(0, 8), min_size=1, max_size=40), st.integers(1, 4))
-def test_at_most_m_records_of_a_person_chosen_without_their_values(persons, most) -> None:
-    mapping = DataMap(person="pid", record="rid")
-    records = [f"r{k}" for k in range(len(persons))]
-    raw = Raw("x", {"pid": [f"p{p}" for p in persons], "rid": records}, len(persons), str)
-    chosen = persons_of(raw, mapping, "a", b"k" * 32, most)
-    assert len(chosen.records_of) == len(set(persons))
-    for person in set(persons):
-        rows = chosen.records_of[keyed(b"k" * 32, "person", "a", f"p{person}")]
-        assert len(rows) == min(most, persons.count(person))
-        assert {persons[row] for row in rows} == {person}
-    # The same records in another order: the same choice, though every row number is another.
-    order = list(reversed(range(len(persons))))
-    turned = Raw("x", {name: [raw.columns[name][k] for k in order] for name in raw.columns}, len(persons), str)
-    again = persons_of(turned, mapping, "a", b"k" * 32, most)
-    names = {person: {records[row] for row in rows} for person, rows in chosen.records_of.items()}
-    assert names == {person: {turned.columns["rid"][row] for row in rows} for person, rows in again.records_of.items()}
+# -- versions -----------------------------------------------------------------------------------------------------------
+def test_persons_keep_their_rows_through_versions(site, study, tmp_path) -> None:
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
+    report = vault.refresh("a", place(tmp_path, HEAD + table(70, start=20), "next.csv")).report
+    assert (report.came, report.left, report.stayed, report.new, report.known) == (30, 20, 40, 30, 40)
+    X, y, present = all_rows(vault, study, "a")
+    assert len(y) == 90
+    assert present.sum() == 70
+    assert not X[~present].any()
+    assert vault.dataset("a").version == 2
+    assert lines(site) == ["open", "seats", "seats"]
+    with pytest.raises(AlreadyOpen, match="data refresh a"):
+        vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
+
+
+def test_what_happens_to_a_file_afterwards_changes_nothing(site, study, tmp_path) -> None:
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(40)), MAP, BUDGET)
+    before = all_rows(vault, study, "a")[0]
+    (tmp_path / "files" / "table.csv").unlink()
+    assert np.array_equal(all_rows(vault, study, "a")[0], before)
+
+
+def test_a_version_whose_ids_are_spelled_otherwise_is_refused(site, tmp_path) -> None:
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(40)), MAP, BUDGET)
+    with pytest.raises(InvalidData, match=r"40 of the 40 persons that a knows are missing.*Spell the ids as before"):
+        vault.refresh("a", place(tmp_path, (HEAD + table(40)).replace("p", "P").replace("Pid", "pid")))
+    with pytest.raises(InvalidSetting, match=r"'pid'.*'smoker'.*look new"):
+        vault.refresh("a", mapping=DataMap(person="smoker"))
+    assert vault.refresh("a", place(tmp_path, HEAD + table(40, start=20))).version == 2  # one half has left: that happens
+
+
+def test_other_peoples_rows_under_the_same_ids_are_refused(site, tmp_path) -> None:
+    draw = np.random.default_rng(1)
+    vault = Vault(site)
+
+    def strangers(seed: int) -> str:
+        draw = np.random.default_rng(seed)
+        return HEAD + "".join(
+            f"p{k},{draw.integers(4, 9)},{draw.integers(2)},{'yes' if draw.integers(2) else 'no'},{draw.integers(2)}\n"
+            for k in range(500)
+        )
+
+    assert draw is not None
+    vault.open("a", place(tmp_path, strangers(1)), MAP, BUDGET)
+    with pytest.raises(InvalidData, match="other people under the same ids"):
+        vault.refresh("a", place(tmp_path, strangers(2)))
+    assert vault.refresh("a", place(tmp_path, strangers(1))).report.changed == 0
+
+
+def test_a_charge_is_for_one_version_and_it_stays(site, study, tmp_path) -> None:
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
+    charge(site, "a", 1)
+    before = all_rows(vault, study, "a", 1)
+    for start in (10, 20, 30):
+        vault.refresh("a", place(tmp_path, HEAD + table(60, start=start)))
+    after = all_rows(vault, study, "a", 1)
+    assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    with read(site.engine) as connection:
+        assert sum(load_counts(connection, study, Role.TARGET, "a", 1).counts.values()) == 60
+        assert sum(load_counts(connection, study, Role.TARGET, "a").counts.values()) == 90
+        kept = {path.name for path in site.home.glob("vault-*")}
+        assert kept == kept_files(connection)
+    with pytest.raises(StorageFailed, match="gone"):  # nobody owes anything for it
+        all_rows(vault, study, "a", 2)
+
+
+# -- one person, one budget -----------------------------------------------------------------------------------------------
+def test_a_second_dataset_shares_the_seats_and_the_budget(site, study, tmp_path) -> None:
+    vault = Vault(site)
+    with pytest.raises(InvalidSetting, match="--epsilon"):
+        vault.open("a", place(tmp_path, HEAD + table(60)), MAP)
+    vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
+    report = vault.open("b", place(tmp_path, HEAD + table(60, start=30), "b.csv"), MAP).report
+    assert (report.new, report.known) == (30, 30)
+    assert lines(site) == ["open", "seats", "seats"]
+    charge(site, "a", 1)
+    with pytest.raises(AlreadyOpen, match="for life") as refusal:
+        vault.open("c", place(tmp_path, HEAD + table(10), "c.csv"), MAP, Budget.of(5))
+    assert "another" not in str(refusal.value)
+    vault.open("c", place(tmp_path, HEAD + table(10), "c.csv"), MAP, BUDGET)
+    assert lines(site).count("open") == 1
+
+
+def test_until_the_first_charge_another_budget_may_be_chosen(site, tmp_path) -> None:
+    vault, where = Vault(site), place(tmp_path, HEAD + table(60))
+    vault.open("a", where, MAP, BUDGET)
+    assert vault.undo("a") is None
+    vault.open("a", where, MAP, Budget.of(1))
+    assert lines(site) == ["open", "seats", "seats", "open", "seats"]
+    with read(site.engine) as connection:
+        assert site.ledger.balance(connection).opened.nano_epsilon == 10**9
 
 
 def test_several_records_of_a_person_cost_as_many_times(site, study, tmp_path) -> None:
-    text = HEAD + table(60) + table(60)
     vault = Vault(site)
-    vault.connect("two", place(tmp_path, text), MAP, BUDGET, records_per_person=2)
-    others = HEAD + table(60, start=1000) * 2
-    vault.connect("one", place(tmp_path, others, "others.csv"), MAP, BUDGET)
+    vault.open("two", place(tmp_path, HEAD + table(60) + table(60)), MAP, BUDGET, records_per_person=2)
+    vault.open("one", place(tmp_path, HEAD + table(60) * 2, "one.csv"), MAP)
     with read(site.engine) as connection:
         for name, most, rows in (("two", 2, 120), ("one", 1, 60)):
-            assert load_records_per_person(connection, name) == most
-            assert sum(load_counts(connection, study, Role.TARGET, name).values()) == rows
+            public = load_counts(connection, study, Role.TARGET, name)
+            assert public.records_per_person == most
+            assert sum(public.counts.values()) == rows
     assert vault.report("one").records_dropped == 60
 
 
-def test_long_names_of_levels_are_kept_whole() -> None:
-    first, second = "a" * 40, "a" * 39 + "b"
-    seated = np.array([0, 1, 2])
-    rows = _seated(np.zeros((3, 1)), np.ones(3), seated, seated, {first: (0,), second: (1, 2)})
-    assert rows.level.tolist() == [first, second, second]
+# -- undo and erase -------------------------------------------------------------------------------------------------------
+def test_a_version_is_taken_back_until_it_is_charged(site, study, tmp_path) -> None:
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
+    before = all_rows(vault, study, "a")
+    vault.refresh("a", place(tmp_path, HEAD + table(100), "next.csv"))
+    vault.open("b", place(tmp_path, HEAD + table(10), "b.csv"), MAP)
+    back = vault.undo("a")
+    assert back is not None
+    assert back.version == 1
+    assert all(np.array_equal(one, other) for one, other in zip(before, all_rows(vault, study, "a"), strict=True))
+    vault.refresh("a", place(tmp_path, HEAD + table(100), "next.csv"))
+    charge(site, "a", 2)
+    with pytest.raises(Conflict, match="was charged"):
+        vault.undo("a")
+    assert vault.undo("b") is None
+    with read(site.engine) as connection:
+        assert load_dataset(connection, "a").version == 2
+        assert {path.name for path in site.home.glob("vault-*")} == kept_files(connection)
+
+
+def test_who_is_erased_is_gone_from_every_copy_and_stays_away(site, study, tmp_path) -> None:
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
+    charge(site, "a", 1)
+    vault.refresh("a", place(tmp_path, HEAD + table(60)))
+    assert vault.erase(["p7", "p8", "nobody"]) == 4
+    for version in (1, 2):
+        _, y, present = all_rows(vault, study, "a", version)
+        assert len(y) == 60  # seats stay
+        assert present.sum() == 58
+    report = vault.refresh("a", place(tmp_path, HEAD + table(62))).report
+    assert (report.opted_out, report.persons, report.left) == (2, 60, 2)
+    assert sum(vault.dataset("a").counts) == 62
+    with read(site.engine) as connection:
+        spent = site.ledger.balance(connection).spend.nano_epsilon
+    assert spent == 1000
+
+
+# -- files and crashes ------------------------------------------------------------------------------------------------------
+def test_what_a_process_left_behind_is_removed(site, tmp_path) -> None:
+    Vault(site).open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
+    kept = sorted(path.name for path in site.home.iterdir())
+    for name in ("vault-abc.records.part", "vault-abc.cells", "vault-def.seats"):
+        (site.home / name).write_bytes(b"x")
+    tidy(site)
+    assert sorted(path.name for path in site.home.iterdir()) == kept
+
+
+def test_a_cancelled_reading_leaves_nothing(site, tmp_path) -> None:
+    class Stop(Exception):
+        pass
+
+    def progress(share: float, step: str) -> None:
+        if share > 0:
+            raise Stop
+
+    with pytest.raises(Stop):
+        Vault(site).open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET, progress=progress)
+    assert lines(site) == []
+    assert not list(site.home.glob("vault-*"))
+
+
+def test_the_memory_of_training_is_bounded_and_changes_nothing(site, study, tmp_path) -> None:
+    big = HEAD + table(20_000)
+    Vault(site).open("a", place(tmp_path, big), MAP, BUDGET)
+    small = Site(site.engine, site.home, site.secret, memory=1 << 12)
+    one, other = all_rows(Vault(site), study, "a"), all_rows(Vault(small), study, "a")
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    rows = Vault(small).rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET)))
+    assert rows.X.on_disk
+    assert LineKind.SEATS.value in lines(site)

@@ -1,0 +1,5 @@
+from typing import Any
+
+
+def check(*_: Any) -> Any:
+    raise NotImplementedError

@@ -1,0 +1,5 @@
+from typing import Any
+
+
+def print_check(found: Any) -> None:
+    print(found)
