@@ -38,7 +38,7 @@ STRIDE = 7
 by 2, 4, 5 or 10 sources are all met."""
 
 SAMPLE_BYTES = 1 << 28
-"""A sample takes no more memory than this: beyond, a better Hessian saves no pass."""
+"""A sample takes no more memory than this; of more records it is a thinner one, which may cost a pass."""
 
 ENOUGH_ROWS, ENOUGH_PER_WEIGHT = 1000, 20
 """A sample has at least so many rows: with fewer it is often separable and far from the whole."""
