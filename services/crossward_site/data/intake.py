@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from crossward.errors import EmptyData, InvalidData
 from crossward.study import Study
 from crossward_connector.tables import Form, Table
+from crossward_site.data.beside import Beside
 from crossward_site.data.likeness import Likeness
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader
@@ -78,7 +80,7 @@ def take_in(
     reader = None if study is None else Reader(study, mapping, table.form.decimal)
     fit = None if study is None else Fit.empty(study)
     tagger, taking = Tagger(secret), _Taking()
-    with Frames(file, secret) as frames:
+    with Frames(file, secret) as frames, Beside() as sealing:
         for batch in table.batches():
             persons = _persons(table, batch, mapping.person, taking.rows, tagger)
             taking.rows += len(batch)
@@ -94,10 +96,11 @@ def take_in(
                 fit.add(reader.read(batch))
             if likeness is not None:
                 likeness.add(batch, persons)
-            frames.write(pack(batch, names, persons))
+            sealing.do(partial(_seal, frames, batch, names, persons))
             taking.persons.append(persons)
             taking.lengths.append(len(batch))
             progress(0.8 * table.progress, f"{taking.rows:,} rows read")
+        sealing.finish()
         if not sum(taking.lengths):
             raise EmptyData(f"{table.where} has no records.", "Give at least one.")
     return Intake(
@@ -113,6 +116,10 @@ def take_in(
     )
 
 
+def _seal(frames: Frames, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> None:
+    frames.write(pack(batch, names, persons))
+
+
 def check_columns(there: Sequence[str], mapping: DataMap, study: Study | None) -> None:
     """Refuse a table without a column that the mapping, or the study, needs."""
     mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
@@ -126,7 +133,8 @@ def check_columns(there: Sequence[str], mapping: DataMap, study: Study | None) -
 def missing_in(column: pa.Array) -> int:
     """How many values are missing: none, NaN or blank."""
     if pa.types.is_floating(column.type):
-        return int(pc.sum(pc.fill_null(pc.is_nan(column), True)).as_py() or 0)
+        values = column.to_numpy(zero_copy_only=False)  # NaN where there is none
+        return int(np.count_nonzero(values != values))  # noqa: PLR0124 - only NaN differs from itself
     if pa.types.is_string(column.type):
         return int(pc.sum(pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True)).as_py() or 0)
     return int(column.null_count)

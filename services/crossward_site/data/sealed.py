@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from crossward.errors import StorageFailed
+from crossward_site.data.beside import ahead
 from crossward_site.data.tags import Tags
 
 MAGIC = b"crossward sealed 1\n"
@@ -37,7 +38,10 @@ TAG = "tag"
 DISTINCT = 0.25
 """Texts of which fewer than this share differ are kept as a dictionary."""
 
-_WRITING = pa.ipc.IpcWriteOptions(compression="lz4")
+WORTH = 0.9
+"""A frame is compressed if it then has at most this share of its bytes: some numbers cannot be compressed."""
+
+_SMALLER, _AS_IT_IS = pa.ipc.IpcWriteOptions(compression="lz4"), pa.ipc.IpcWriteOptions()
 
 
 def damaged(path: Path, why: str) -> StorageFailed:
@@ -156,8 +160,14 @@ def pack(batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> memoryvi
 
 
 def _packed(batch: pa.RecordBatch) -> memoryview:
+    few = batch.slice(0, len(batch) // 16)
+    smaller = len(_stream(few, _SMALLER)) <= WORTH * len(_stream(few, _AS_IT_IS))
+    return _stream(batch, _SMALLER if smaller or not len(few) else _AS_IT_IS)
+
+
+def _stream(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> memoryview:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_WRITING) as writer:
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return memoryview(sink.getvalue()).cast("B")
 
@@ -195,8 +205,7 @@ class SealedCopy:
         """All rows, kept or not, with these columns."""
         fields = [1 + self._names.index(name) for name in wanted]
         reading = pa.ipc.IpcReadOptions(included_fields=[0, *fields])
-        for frame, cells in self._frames():
-            batch = _unpacked(frame, reading)
+        for batch, cells in ahead((_unpacked(frame, reading), cells) for frame, cells in self._frames()):
             # Columns come in the order of the file, whatever order they are asked for in.
             ordered = [batch.column(str(field - 1)) for field in fields]
             columns = pa.RecordBatch.from_arrays(ordered, list(wanted)) if wanted else batch.select([])
