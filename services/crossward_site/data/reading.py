@@ -126,6 +126,7 @@ class NumberColumn:
         self.conversion = mapped.conversion(feature.name, feature.unit)
         self._codes, self._decimal, self._plausible = codes, decimal, plausible
         self._decisions = Decisions(self._decide)
+        self._odd_before = False
         self._words = pa.array([*codes.words, ""], pa.string())
         listed = (number_of(_pointed(word, decimal)) for word in codes.words)
         self._numbers = np.array(sorted({number for number in listed if number is not None and math.isfinite(number)}))
@@ -149,7 +150,7 @@ class NumberColumn:
     # -- reading -----------------------------------------------------------------------------------------------------
     def read(self, column: pa.Array) -> Values[np.float64]:
         """The numbers of a column of any type."""
-        column = _flat(column)
+        column = flat(column)
         kind = column.type
         if pa.types.is_string(kind):
             return self._texts(column)
@@ -172,11 +173,16 @@ class NumberColumn:
         if self._decimal == ",":
             plain = pc.if_else(pc.match_substring(plain, "."), None, plain)
             plain = pc.replace_substring(plain, ",", ".", max_replacements=1)
-        try:
-            numbers = plain.cast(pa.float64())
-        except pa.ArrowInvalid:
-            numbers = pc.if_else(pc.match_substring_regex(plain, PLAIN), plain, None).cast(pa.float64())
-        return self._settled(column, _floats(numbers))
+        return self._settled(column, _floats(self._plain_numbers(plain)))
+
+    def _plain_numbers(self, column: pa.Array) -> pa.Array:
+        """Null where a text is no plain number. Where one was not, the next batch is not expected to do without."""
+        if not self._odd_before:
+            try:
+                return column.cast(pa.float64())
+            except pa.ArrowInvalid:  # slow: it writes a sentence for every such text
+                self._odd_before = True
+        return pc.if_else(pc.match_substring_regex(column, PLAIN), column, None).cast(pa.float64())
 
     def _settled(self, column: pa.Array, numbers: Array) -> Values[np.float64]:
         """The numbers, with what is listed or odd decided value by value."""
@@ -228,13 +234,13 @@ class WordColumn:
     def read(self, column: pa.Array) -> Values[np.intp]:
         """The codes of a column of any type."""
         if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
-            column = _flat(column)
+            column = flat(column)
             try:
                 column = column.dictionary_encode()
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
                 codes = np.where(_nulls(column), MISSING, UNREAD)
                 return _sorted_out(codes, np.arange(len(codes)), codes)
-        decided, states = self._decisions.of([*_flat(column.dictionary).to_pylist(), None])
+        decided, states = self._decisions.of([*flat(column.dictionary).to_pylist(), None])
         places = _places(column)
         rows = np.arange(len(places))
         return _sorted_out(decided.astype(np.intp)[places], rows, states[places])
@@ -292,7 +298,7 @@ class Reader:
         check_columns(batch.schema.names, [part.column for part in self.features], "The table")
         if labels:
             check_columns(batch.schema.names, [self.label.column], "The table")
-        return self._reading(batch.num_rows, lambda part: part.read(_array(batch, part.column)), labels)
+        return self._reading(batch.num_rows, lambda part: part.read(column_of(batch, part.column)), labels)
 
     def read_records(self, records: Sequence[Mapping[str, Any]]) -> Reading:
         """Encode records of plain values, without labels. An absent name is an error, None is missing."""
@@ -338,20 +344,21 @@ def _plain(name: str) -> str:
 
 
 # -- Arrow ------------------------------------------------------------------------------------------------------------
-def _array(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
+def column_of(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
     column = batch.column(name)
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _flat(column: pa.Array) -> pa.Array:
+def flat(column: pa.Array) -> pa.Array:
     """Without a dictionary, texts of one type, and moments as the texts that they are written as."""
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _flat(column.dictionary_decode())
+        return flat(column.dictionary_decode())
     if pa.types.is_temporal(kind):
         try:
             return column.cast(pa.string())
