@@ -212,7 +212,8 @@ class NumberColumn:
             if self._plausible is not None:
                 lowest, highest = self._plausible
                 implausible = clipped[(outside < lowest) | (outside > highest)]
-            looks = units.suspicions(outside, self.feature.low, self.feature.high, self.feature.unit)
+            local = None if self.conversion == (1.0, 0.0) else values.read[clipped]
+            looks = units.suspicions(outside, self.feature.low, self.feature.high, self.feature.unit, local)
             seen = [index for index, unit in enumerate(looks) if unit is not None]
             odd, likely = clipped[seen], tuple(str(looks[index]) for index in seen)
         return Notes(values.missing, values.unread, clipped, values.recoded, implausible, odd, likely)

@@ -161,12 +161,18 @@ def suspicion(value: float, low: float, high: float, unit: str) -> str | None:
     return suspicions(np.array([value]), low, high, unit)[0]
 
 
-def suspicions(values: Array, low: float, high: float, unit: str) -> list[str | None]:
-    """For each value the unit that it looks like, None where it does not look like another."""
+def suspicions(values: Array, low: float, high: float, unit: str, local: Array | None = None) -> list[str | None]:
+    """For each value the unit that it looks like, None where it does not look like another.
+
+    `local` are the values before they were converted: what they are written in may be the study's unit already.
+    """
     found: NDArray[np.object_] = np.full(len(values), None, dtype=object)
     far = np.flatnonzero(_far(values, low, high))
-    for name, way in ways_to(unit) if len(far) else ():
-        inside = _explained(way, values[far], low, high)
+    if len(far) == 0 or not spelled(unit):
+        return list(found)
+    ways = ways_to(unit) if local is None else ((unit, Conversion(1.0, 0.0)), *ways_to(unit))
+    for name, way in ways:
+        inside = _explained(way, (values if local is None else local)[far], low, high)
         found[far[inside]] = name
         far = far[~inside]
     return list(found)
