@@ -11,7 +11,7 @@ from crossward.learning.encoding.values import FLAG_WORDS
 from crossward.study import Study
 from crossward_connector.tables import Table
 from crossward_site.data.check_views import Problem, Severity
-from crossward_site.data.counting import Column, FeatureTally, MOST_DISTINCT, Ids, Seen, Tally, copies
+from crossward_site.data.counting import Column, FeatureTally, Ids, Seen, Tally, copies
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.mending import Mending
 from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn
@@ -74,7 +74,7 @@ class Telling:
             self.tell_tally(
                 "warning",
                 beyond,
-                f"{many:,} people have several records; of each, {kept}, chosen without looking at them: "
+                f"{_plural(many, 'person has', 'people have')} several records; of each, {kept}, chosen without looking at them: "
                 f"{beyond.count:,} records would not be used.",
                 "Bring one record per person, or raise --records-per-person; every record of a person costs them.",
                 person,
@@ -86,7 +86,7 @@ class Telling:
                 self.tell_tally(
                     "error",
                     twice,
-                    f"{several:,} record ids stand for several records.",
+                    f"{_plural(several, 'record id stands', 'record ids stand')} for several records.",
                     "Give each record its own id, or remove the copies.",
                     record,
                 )
@@ -259,12 +259,10 @@ class Telling:
             if (
                 self._seen.rows > 1
                 and column.distinct.count == 1
-                and not {"person", "record"} & set(column.use)
-                and used
+                and not {"person", "record", "label"} & set(column.use)
             ):
-                self.tell(
-                    "warning", "All values are the same.", "Nothing can be learned from it.", column.name, feature
-                )
+                severity: Severity = "warning" if used else "note"
+                self.tell(severity, "All values are the same.", "It says nothing about anyone.", column.name, feature)
             if column.leak.found and "person" not in column.use and "record" not in column.use:
                 self.tell(
                     "warning" if used else "note",
@@ -366,6 +364,10 @@ def words_of(part: WordColumn, study: Study | None) -> list[str]:
     return [word for word in FLAG_WORDS if isinstance(word, str)]
 
 
+def _plural(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {several}"
+
+
 def _shapes(tally: Tally) -> list[str]:
     return [text for text, _ in tally.shapes.most_common(MOST_SHAPES)]
 
@@ -415,7 +417,7 @@ def _said_of_word(kind: Oddity, tally: Tally) -> tuple[str, str]:
     }.get(
         kind,
         (
-            f"{distinct if distinct < MOST_DISTINCT else 'Many'} unknown values ({shown}).",
+            f"{_plural(distinct, 'unknown value', 'unknown values')} ({shown}).",
             "Recode each to one of the study's, or to null.",
         ),
     )

@@ -1,8 +1,8 @@
 """What a model says about records: a probability, a class, and what each part of the model added.
 
 Records come in as they did for training, by the same reader: the site's own columns, units and codes, or the study's.
-Nothing is guessed: what cannot be read, cannot be true, or looks to be in another unit is refused, and what was missing,
-recoded or clipped is said with the prediction.
+Nothing is guessed: what cannot be read, cannot be true, or looks to be in another unit is refused, and what was
+missing, recoded or clipped is said with the prediction.
 """
 
 from __future__ import annotations

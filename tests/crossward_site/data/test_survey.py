@@ -104,7 +104,7 @@ def test_a_messy_file_is_told_all_at_once_with_lines() -> None:
     assert told(report, "raucht", "Words for missing").lines == ("line 10", "line 11")
     assert told(report, "family", "2 unknown values").lines == ("line 2", "line 10")
     assert told(report, "ill", "label is missing").line == "line 5"
-    assert (told(report, "ill", "unknown values").line, told(report, "ill", "unknown").severity) == ("line 8", "error")
+    assert (told(report, "ill", "1 unknown value").line, told(report, "ill", "unknown").severity) == ("line 8", "error")
     assert told(report, "Patient", "without their person").line == "line 7"
     assert told(report, "Patient", "scientific").line == "line 8"
     assert told(report, "Patient", "blanks before").line == "line 6"
@@ -112,6 +112,7 @@ def test_a_messy_file_is_told_all_at_once_with_lines() -> None:
     assert (several.lines, several.count) == (("line 4", "line 11"), 2)
     assert told(report, "Fall", "record ids").line == "line 6"
     assert told(report, "Geburtsdatum", "identifies people").severity == "note"
+    assert told(report, "note", "All values are the same").severity == "note"
     kinds = {column.name: column.kind for column in report.columns}
     assert kinds["Geburtsdatum"] == "date"
     assert (kinds["Patient"], kinds["Glukose"], kinds["raucht"], kinds["note"]) == ("id", "number", "text", "text")

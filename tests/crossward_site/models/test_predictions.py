@@ -107,7 +107,7 @@ def test_126_where_mmol_are_meant_looks_like_mg(served) -> None:
 
 def test_a_misspelt_column_is_named(served) -> None:
     wrong = {("GLU" if name == "glu" else name): value for name, value in OURS.items()}
-    with pytest.raises(InvalidData, match="Record 2 has no column 'glu'.*Did you mean 'GLU'"):
+    with pytest.raises(InvalidData, match=r"Record 2 has no column 'glu'.*Did you mean 'GLU'"):
         predict(served(), [OURS, wrong])
     with pytest.raises(InvalidData, match="'glu'"):
         predict(served(), [THEIRS])
