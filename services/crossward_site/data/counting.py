@@ -32,6 +32,7 @@ MOST_LOOKED_AT = 256
 """So many distinct unread texts of a column are looked at in each batch; others count as the most common of them."""
 
 SAMPLE = 4_096
+BLOCK = 1 << 20
 LIKE_NUMBERS = 0.8
 FEWEST_TO_LEAK = 50
 MOST_LEAKING = 20
@@ -307,20 +308,13 @@ class Ids:
 
     def count(self, most: int) -> tuple[int, int, Tally]:
         """How many ids there are, how many have more than so many rows, and the rows beyond."""
-        beyond = Tally()
         keys = np.concatenate(self._keys) if self._keys else np.empty(0, np.uint64)
         blank = np.concatenate(self._blank) if self._blank else NO_ROWS
-        there = np.delete(keys, blank) if len(blank) else keys
-        distinct, counts = np.unique(there, return_counts=True)
-        many = distinct[counts > most]
-        beyond.count = int((counts[counts > most] - most).sum())
-        if len(many):
-            seen: Counter[int] = Counter()
-            for row in np.flatnonzero(np.isin(keys, many[: 4 * MOST_LINES])):
-                seen[int(keys[row])] += 1
-                if seen[int(keys[row])] > most and len(beyond.rows) < MOST_LINES:
-                    beyond.rows.append(int(row))
-        return len(distinct), len(many), beyond
+        there = np.delete(np.arange(len(keys)), blank)
+        ordered = np.sort(keys[there])
+        distinct = int(np.count_nonzero(ordered[1:] != ordered[:-1])) + bool(len(ordered))
+        many, beyond = repeated(keys, there, ordered, most)
+        return distinct, many, beyond
 
 
 @dataclass(slots=True)
@@ -375,17 +369,23 @@ def tag_keys(tags: NDArray[Any]) -> Keys:
 
 def copies(keys: Keys) -> Tally:
     """The rows that have the key of an earlier one."""
+    return repeated(keys, np.arange(len(keys)), np.sort(keys), 1)[1]
+
+
+def repeated(keys: Keys, rows: Rows, ordered: Keys, most: int) -> tuple[int, Tally]:
+    """How many keys stand in more than so many of the rows, and the rows beyond; `ordered` are those rows' keys."""
     tally = Tally()
-    ordered = np.sort(keys)
-    again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    if len(again):
-        first: set[int] = set()
-        tally.count = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
-        for row in np.flatnonzero(np.isin(keys, again[: 4 * MOST_LINES])):
-            if int(keys[row]) in first and len(tally.rows) < MOST_LINES:
-                tally.rows.append(int(row))
-            first.add(int(keys[row]))
-    return tally
+    again = ordered[most:] == ordered[:-most]
+    tally.count = int(np.count_nonzero(again))
+    if tally.count == 0:
+        return 0, tally
+    many = np.unique(ordered[most:][again])
+    parts = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    among = np.concatenate([part[np.isin(keys[part], many)] for part in parts])
+    order = np.argsort(keys[among], kind="stable")  # equal keys stay in the order of rows
+    found = keys[among][order]
+    tally.rows = sorted(among[order[most:][found[most:] == found[:-most]]].tolist())[:MOST_LINES]
+    return len(many), tally
 
 
 def _true(mask: Any) -> Rows:

@@ -27,7 +27,7 @@ from crossward.learning.encoding.labels import label_codes
 from crossward.learning.encoding.values import MISSING, UNREAD, number_of
 from crossward.privacy.noise import Array
 from crossward.study import Study
-from crossward.study.features import NumberFeature
+from crossward.study.features import NumberFeature, StudyFeature
 from crossward_site.data import units
 from crossward_site.data.mapping import Codes, ColumnMap, DataMap
 
@@ -265,10 +265,9 @@ class FeatureWords(WordColumn):
         return Notes(missing=values.missing, unread=values.unread, recoded=values.recoded)
 
 
-def feature_column(study: Study, name: str, mapping: DataMap, decimal: str = ".") -> NumberColumn | FeatureWords:
+def feature_column(feature: StudyFeature, mapping: DataMap, decimal: str = ".") -> NumberColumn | FeatureWords:
     """How a feature is read from its column; `InvalidSetting` where its unit cannot be brought to the study's."""
-    [feature] = [feature for feature in study.features if feature.name == name]
-    mapped = mapping.of_feature(name)
+    mapped = mapping.of_feature(feature.name)
     known = feature.feature()
     if isinstance(known, Number):
         plausible = feature.plausible if isinstance(feature, NumberFeature) else None
@@ -289,7 +288,7 @@ class Reader:
     """
 
     def __init__(self, study: Study, mapping: DataMap, decimal: str = ".") -> None:
-        self.features = tuple(feature_column(study, feature.name, mapping, decimal) for feature in study.features)
+        self.features = tuple(feature_column(feature, mapping, decimal) for feature in study.features)
         self.label = label_column(study, mapping)
         self.columns = tuple(dict.fromkeys([*(part.column for part in self.features), self.label.column]))
         self._widths = [len(part.feature.columns()) for part in self.features]
@@ -324,7 +323,7 @@ class Reader:
 
 def check_columns(there: Iterable[str], wanted: Iterable[str], what: str) -> None:
     """Refuse a table that lacks columns. They are named, with what is spelled alike: a misspelt one is not missing."""
-    names = list(there)
+    names = dict.fromkeys(there)
     missing = [name for name in dict.fromkeys(wanted) if name not in names]
     if missing:
         alike = nearest(missing[0], names)

@@ -6,6 +6,7 @@ What is kept in memory grows with the rows by two numbers each.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from crossward.errors import CrosswardError
 from crossward.study import Study
+from crossward.study.features import StudyFeature
 from crossward_connector.tables import Table
 from crossward_site.data.check_views import CheckReport, ColumnCheck, FeatureCheck
 from crossward_site.data.counting import Column, FeatureTally, Keys, Seen, mix, number_keys, tag_keys
@@ -50,6 +52,7 @@ class _Survey:
         self._table, self._mapping, self._study, self._tags = table, mapping, study, tags
         names, codes = dict.fromkeys(table.form.names), Codes(mapping.missing, {})
         self._seen = Seen({name: Column(name, codes, table.form.decimal) for name in names})
+        self._by_column: dict[str, list[FeatureTally]] = defaultdict(list)
         self._telling = Telling(table, mapping, study, self._seen)
 
     def run(self, most: int) -> CheckReport:
@@ -117,21 +120,22 @@ class _Survey:
                 self._find(mapped.column, "label", f"label {name}", name)
             return
         for feature in study.features:
-            self._prepare_feature(study, feature.name)
+            self._prepare_feature(feature)
         label = label_column(study, mapping)
         if self._find(label.column, "label", f"label {label.name}", label.name):
             self._seen.label = label
 
-    def _prepare_feature(self, study: Study, name: str) -> None:
-        column = self._mapping.of_feature(name).column
+    def _prepare_feature(self, feature: StudyFeature) -> None:
+        name, column = feature.name, self._mapping.of_feature(feature.name).column
         there = self._find(column, name, f"feature {name}", name)
         try:
-            part = feature_column(study, name, self._mapping, self._table.form.decimal)
+            part = feature_column(feature, self._mapping, self._table.form.decimal)
         except CrosswardError as error:
             self._telling.tell("error", error.cause, error.fix, column, name)
             return
         if there:
             self._seen.features[name] = FeatureTally(part)
+            self._by_column[column].append(self._seen.features[name])
 
     def _find(self, column: str, use: str, what: str, feature: str | None) -> bool:
         if column in self._seen.columns:
@@ -151,9 +155,9 @@ class _Survey:
         """Count one batch."""
         seen, start = self._seen, self._seen.rows
         keys = np.zeros(batch.num_rows, np.uint64)
-        label = self._add_label(batch, start)
+        label, there = self._add_label(batch, start), set(batch.schema.names)
         for place, (name, column) in enumerate(seen.columns.items()):
-            if name not in batch.schema.names:
+            if name not in there:
                 continue
             values = column_of(batch, name)
             column.type = values.type
@@ -177,7 +181,7 @@ class _Survey:
         elif column.name == self._mapping.record:
             found = self._seen.records.add(values, None, start)
             column.missing = self._seen.records.blank.count
-        elif tallies := [tally for tally in self._seen.features.values() if tally.part.column == column.name]:
+        elif tallies := self._by_column.get(column.name):
             found = self._add_features(column, tallies, values, start)
         elif label is not None and self._seen.label is not None and column.name == self._seen.label.column:
             column.missing += len(label.missing)

@@ -74,8 +74,8 @@ class Telling:
             self.tell_tally(
                 "warning",
                 beyond,
-                f"{_plural(many, 'person has', 'people have')} several records; of each, {kept}, chosen without looking at them: "
-                f"{beyond.count:,} records would not be used.",
+                f"{_plural(many, 'person has', 'people have')} several records; of each, {kept}, chosen without "
+                f"looking at them: {beyond.count:,} would not be used.",
                 "Bring one record per person, or raise --records-per-person; every record of a person costs them.",
                 person,
             )
