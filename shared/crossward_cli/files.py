@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Iterator
@@ -56,16 +55,14 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return content
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a CSV, or of JSON in any form that a person may have at hand."""
+def read_records(path: Path) -> list[dict[str, Any]] | str:
+    """The text of a CSV, for the site to read; or records of JSON in any form that a person may have at hand."""
     content: Any
     try:
-        if path.suffix == ".csv":
-            with path.open(encoding="utf-8", newline="") as file:
-                content = [{k: v if v != "" else None for k, v in row.items()} for row in csv.DictReader(file)]
-        else:
-            content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, csv.Error) as error:
+        if path.suffix.lower() == ".csv":
+            return _csv_text(path.read_bytes())
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise InvalidSetting(f"{path} cannot be read: {error}", f"Give {RECORDS}.") from None
     if isinstance(content, dict) and isinstance(content.get("records"), list):
         content = content["records"]
@@ -74,6 +71,14 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not content or not all(_is_record(one) for one in content):
         raise InvalidSetting(f"{path} does not hold records.", f"Give {RECORDS}.")
     return content
+
+
+def _csv_text(data: bytes) -> str:
+    """A CSV as a text. What is not UTF-8 comes from an old spreadsheet, most likely."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252")
 
 
 def _is_record(content: Any) -> bool:

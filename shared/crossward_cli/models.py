@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,8 +15,11 @@ from crossward_cli.output import print_json, print_table, tell
 
 def predict(
     study: Study,
-    file: Annotated[Path, typer.Argument(help="Records in the study's units: CSV, or JSON (one or a list).")],
+    file: Annotated[Path, typer.Argument(help="Records in the site's own columns and units: CSV, or JSON.")],
     site_token: SiteToken,
+    study_words: Annotated[
+        bool, typer.Option("--study-words", help="They come in the study's names and units instead.")
+    ] = False,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
     json: Json = False,
@@ -24,14 +27,23 @@ def predict(
     """Predict with a target's model, for its own patients."""
     records = read_records(file)
     with at_site(site, site_token, ca) as client:
-        answer = client.predict(study, records)
+        answer = client.predict(study, records, "study" if study_words else "site")
     if json:
         print_json(answer)
         return
     print_table(
-        ("record", f"probability of {answer['label']}", "class"),
-        ((number, f"{one['probability']:.3f}", one["class"]) for number, one in enumerate(answer["predictions"], 1)),
+        ("record", f"probability of {answer['label']}", "class", "remarks"),
+        (
+            (number, f"{one['probability']:.3f}", one["class"], "; ".join(map(_remark, one["remarks"])))
+            for number, one in enumerate(answer["predictions"], 1)
+        ),
     )
+
+
+def _remark(remark: dict[str, Any]) -> str:
+    """A value that was not used as it came."""
+    used = {"missing": f", {remark['used']} used", "clipped": f" to {remark['used']}"}.get(remark["what"], "")
+    return f"{remark['feature']} {remark['what']}{used}"
 
 
 def evaluate(

@@ -20,7 +20,11 @@ def predict(crossward):
 def asked(monkeypatch):
     """The records that the site was asked about."""
     seen = []
-    monkeypatch.setattr(SiteClient, "predict", lambda self, study, records: seen.extend(records) or {})
+    monkeypatch.setattr(
+        SiteClient,
+        "predict",
+        lambda self, study, records, words: seen.extend([records] if isinstance(records, str) else records) or {},
+    )
     return seen
 
 
@@ -53,8 +57,6 @@ def test_the_example_patient_is_one(crossward, predict, tmp_path, asked):
         ("a.json", '{"record": [{"age": 61}]}'),
         ("a.json", '{"study": "first-study", "patient": {"age": 61}}'),
         ("a.json", '{"age": NaN}'),
-        ("a.csv", "age,bmi\n"),
-        ("a.csv", "age,bmi\n61,20,too many\n"),
     ],
 )
 def test_what_holds_no_records_is_refused(tmp_path, predict, asked, name, content):
@@ -62,3 +64,10 @@ def test_what_holds_no_records_is_refused(tmp_path, predict, asked, name, conten
     with pytest.raises(InvalidSetting, match=r"does not hold records.*\"records\""):
         predict(tmp_path / name)
     assert asked == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_a_csv_is_left_to_the_site_to_read(tmp_path, predict, asked, encoding):
+    (tmp_path / "a.CSV").write_bytes("größe;bmi\n1,7;20\n".encode(encoding))
+    predict(tmp_path / "a.CSV")
+    assert asked == ["größe;bmi\n1,7;20\n"]

@@ -27,7 +27,7 @@ from crossward.learning.encoding.labels import label_codes
 from crossward.learning.encoding.values import MISSING, UNREAD, number_of
 from crossward.privacy.noise import Array
 from crossward.study import Study
-from crossward.study.features import NumberFeature
+from crossward.study.features import NumberFeature, StudyFeature
 from crossward_site.data import units
 from crossward_site.data.mapping import Codes, ColumnMap, DataMap
 
@@ -126,6 +126,7 @@ class NumberColumn:
         self.conversion = mapped.conversion(feature.name, feature.unit)
         self._codes, self._decimal, self._plausible = codes, decimal, plausible
         self._decisions = Decisions(self._decide)
+        self._odd_before = False
         self._words = pa.array([*codes.words, ""], pa.string())
         listed = (number_of(_pointed(word, decimal)) for word in codes.words)
         self._numbers = np.array(sorted({number for number in listed if number is not None and math.isfinite(number)}))
@@ -149,7 +150,7 @@ class NumberColumn:
     # -- reading -----------------------------------------------------------------------------------------------------
     def read(self, column: pa.Array) -> Values[np.float64]:
         """The numbers of a column of any type."""
-        column = _flat(column)
+        column = flat(column)
         kind = column.type
         if pa.types.is_string(kind):
             return self._texts(column)
@@ -172,11 +173,16 @@ class NumberColumn:
         if self._decimal == ",":
             plain = pc.if_else(pc.match_substring(plain, "."), None, plain)
             plain = pc.replace_substring(plain, ",", ".", max_replacements=1)
-        try:
-            numbers = plain.cast(pa.float64())
-        except pa.ArrowInvalid:
-            numbers = pc.if_else(pc.match_substring_regex(plain, PLAIN), plain, None).cast(pa.float64())
-        return self._settled(column, _floats(numbers))
+        return self._settled(column, _floats(self._plain_numbers(plain)))
+
+    def _plain_numbers(self, column: pa.Array) -> pa.Array:
+        """Null where a text is no plain number. Where one was not, the next batch is not expected to do without."""
+        if not self._odd_before:
+            try:
+                return column.cast(pa.float64())
+            except pa.ArrowInvalid:  # slow: it writes a sentence for every such text
+                self._odd_before = True
+        return pc.if_else(pc.match_substring_regex(column, PLAIN), column, None).cast(pa.float64())
 
     def _settled(self, column: pa.Array, numbers: Array) -> Values[np.float64]:
         """The numbers, with what is listed or odd decided value by value."""
@@ -206,7 +212,8 @@ class NumberColumn:
             if self._plausible is not None:
                 lowest, highest = self._plausible
                 implausible = clipped[(outside < lowest) | (outside > highest)]
-            looks = units.suspicions(outside, self.feature.low, self.feature.high, self.feature.unit)
+            local = None if self.conversion == (1.0, 0.0) else values.read[clipped]
+            looks = units.suspicions(outside, self.feature.low, self.feature.high, self.feature.unit, local)
             seen = [index for index, unit in enumerate(looks) if unit is not None]
             odd, likely = clipped[seen], tuple(str(looks[index]) for index in seen)
         return Notes(values.missing, values.unread, clipped, values.recoded, implausible, odd, likely)
@@ -228,13 +235,13 @@ class WordColumn:
     def read(self, column: pa.Array) -> Values[np.intp]:
         """The codes of a column of any type."""
         if not pa.types.is_dictionary(column.type) or len(column.dictionary) > len(column):
-            column = _flat(column)
+            column = flat(column)
             try:
                 column = column.dictionary_encode()
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
                 codes = np.where(_nulls(column), MISSING, UNREAD)
                 return _sorted_out(codes, np.arange(len(codes)), codes)
-        decided, states = self._decisions.of([*_flat(column.dictionary).to_pylist(), None])
+        decided, states = self._decisions.of([*flat(column.dictionary).to_pylist(), None])
         places = _places(column)
         rows = np.arange(len(places))
         return _sorted_out(decided.astype(np.intp)[places], rows, states[places])
@@ -258,10 +265,9 @@ class FeatureWords(WordColumn):
         return Notes(missing=values.missing, unread=values.unread, recoded=values.recoded)
 
 
-def feature_column(study: Study, name: str, mapping: DataMap, decimal: str = ".") -> NumberColumn | FeatureWords:
+def feature_column(feature: StudyFeature, mapping: DataMap, decimal: str = ".") -> NumberColumn | FeatureWords:
     """How a feature is read from its column; `InvalidSetting` where its unit cannot be brought to the study's."""
-    [feature] = [feature for feature in study.features if feature.name == name]
-    mapped = mapping.of_feature(name)
+    mapped = mapping.of_feature(feature.name)
     known = feature.feature()
     if isinstance(known, Number):
         plausible = feature.plausible if isinstance(feature, NumberFeature) else None
@@ -282,7 +288,7 @@ class Reader:
     """
 
     def __init__(self, study: Study, mapping: DataMap, decimal: str = ".") -> None:
-        self.features = tuple(feature_column(study, feature.name, mapping, decimal) for feature in study.features)
+        self.features = tuple(feature_column(feature, mapping, decimal) for feature in study.features)
         self.label = label_column(study, mapping)
         self.columns = tuple(dict.fromkeys([*(part.column for part in self.features), self.label.column]))
         self._widths = [len(part.feature.columns()) for part in self.features]
@@ -292,7 +298,7 @@ class Reader:
         check_columns(batch.schema.names, [part.column for part in self.features], "The table")
         if labels:
             check_columns(batch.schema.names, [self.label.column], "The table")
-        return self._reading(batch.num_rows, lambda part: part.read(_array(batch, part.column)), labels)
+        return self._reading(batch.num_rows, lambda part: part.read(column_of(batch, part.column)), labels)
 
     def read_records(self, records: Sequence[Mapping[str, Any]]) -> Reading:
         """Encode records of plain values, without labels. An absent name is an error, None is missing."""
@@ -317,7 +323,7 @@ class Reader:
 
 def check_columns(there: Iterable[str], wanted: Iterable[str], what: str) -> None:
     """Refuse a table that lacks columns. They are named, with what is spelled alike: a misspelt one is not missing."""
-    names = list(there)
+    names = dict.fromkeys(there)
     missing = [name for name in dict.fromkeys(wanted) if name not in names]
     if missing:
         alike = nearest(missing[0], names)
@@ -338,20 +344,21 @@ def _plain(name: str) -> str:
 
 
 # -- Arrow ------------------------------------------------------------------------------------------------------------
-def _array(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
+def column_of(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
     column = batch.column(name)
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _flat(column: pa.Array) -> pa.Array:
+def flat(column: pa.Array) -> pa.Array:
     """Without a dictionary, texts of one type, and moments as the texts that they are written as."""
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _flat(column.dictionary_decode())
+        return flat(column.dictionary_decode())
     if pa.types.is_temporal(kind):
         try:
             return column.cast(pa.string())

@@ -62,6 +62,9 @@ _GRAMS_PER_MMOL = {
     "bilirubin": 10 / 17.10,
     "uric acid": 10 / 59.48,
 }
+SUBSTANCES = tuple(_GRAMS_PER_MMOL)
+"""Those whose molar mass is known."""
+
 _CHARACTERS = {"µ": "u", "μ": "u", "°": "", "²": "2", "^": "", " ": ""}
 _SPELLINGS = {  # UCUM's, and people's
     "[degf]": "f", "degf": "f", "cel": "c", "degc": "c", "mm[hg]": "mmhg", "torr": "mmhg", "cm[h2o]": "cmh2o",
@@ -69,11 +72,11 @@ _SPELLINGS = {  # UCUM's, and people's
     "[lb_av]": "lb", "lbs": "lb", "pounds": "lb", "[oz_av]": "oz", "[stone_av]": "st", "stone": "st",
     "a": "years", "y": "years", "yr": "years", "yrs": "years", "year": "years", "mo": "months", "month": "months",
     "wk": "weeks", "week": "weeks", "d": "days", "day": "days", "hours": "h", "hr": "h", "percent": "%",
-    "mcg": "ug", "mcg/l": "ug/l", "mcg/dl": "ug/dl", "mcg/ml": "ug/ml", "mg%": "mg/dl", "gm/dl": "g/dl", "1": "fraction",
-    "mm": "mm", "mmol": "mmol", "109/l": "10*9/l", "g/nl": "10*9/l", "/nl": "10*9/l", "10*3/ul": "10*9/l",
+    "mcg": "ug", "mcg/l": "ug/l", "mcg/dl": "ug/dl", "mcg/ml": "ug/ml", "mg%": "mg/dl", "gm/dl": "g/dl",
+    "1": "fraction", "109/l": "10*9/l", "g/nl": "10*9/l", "/nl": "10*9/l", "10*3/ul": "10*9/l",
     "103/ul": "10*9/l", "106/ul": "10*12/l", "10*6/ul": "10*12/l", "1012/l": "10*12/l", "/pl": "10*12/l",
-    "cells/ul": "/ul", "[iu]/l": "iu/l", "u/l": "iu/l", "[iu]/ml": "iu/ml", "m[iu]/l": "miu/l", "miu/l": "miu/l",
-    "uiu/ml": "miu/l", "u[iu]/ml": "miu/l", "m[iu]/ml": "miu/ml", "kat/l": "kat/l",
+    "cells/ul": "/ul", "[iu]/l": "iu/l", "u/l": "iu/l", "[iu]/ml": "iu/ml", "m[iu]/l": "miu/l", "uiu/ml": "miu/l",
+    "u[iu]/ml": "miu/l", "m[iu]/ml": "miu/ml",
 }  # fmt: skip
 _SHOWN = {
     "mg/dl": "mg/dL", "g/l": "g/L", "g/dl": "g/dL", "mg/l": "mg/L", "ug/l": "ug/L", "ug/dl": "ug/dL", "ng/dl": "ng/dL",
@@ -109,29 +112,29 @@ def spelled(unit: str) -> str:
 def _known(start: str, end: str, substance: str) -> Conversion | None:
     if start == end:
         return Conversion(1.0, 0.0)
-    if (start, end) in _CURVES:
-        return _CURVES[start, end]
-    if (end, start) in _CURVES:
-        factor, offset = _CURVES[end, start]
-        return Conversion(1 / factor, -offset / factor)
-    for sizes in _SIZES:
+    if curve := _CURVES.get((start, end)):
+        return curve
+    if curve := _CURVES.get((end, start)):
+        return Conversion(1 / curve.factor, -curve.offset / curve.factor)
+    for sizes in (*_SIZES, _grams(_GRAMS_PER_MMOL.get(substance))):
         if start in sizes and end in sizes:
             return Conversion(sizes[start] / sizes[end], 0.0)
-    grams = _GRAMS_PER_MMOL.get(substance)
-    if grams is not None and start in _MASS and end in _SUBSTANCE:
-        return Conversion(_MASS[start] / (grams * _SUBSTANCE[end]), 0.0)
-    if grams is not None and start in _SUBSTANCE and end in _MASS:
-        return Conversion(_SUBSTANCE[start] * grams / _MASS[end], 0.0)
     return None
+
+
+def _grams(per_mmol: float | None) -> dict[str, float]:
+    """The sizes of both kinds of concentration of a substance, in g/L."""
+    return {} if per_mmol is None else _MASS | {unit: size * per_mmol for unit, size in _SUBSTANCE.items()}
 
 
 # -- what a value looks like ------------------------------------------------------------------------------------------
 # What people take for one another. Any known unit would explain almost any value: nobody gives pg/mL for g/L.
 _CONFUSED = (
-    ("mg/dl", "mmol/l"), ("mg/dl", "umol/l"), ("umol/l", "mmol/l"), ("mg/dl", "mg/l"), ("g/l", "g/dl"), ("mg/dl", "g/l"),
-    ("mg/dl", "g/dl"), ("f", "c"), ("k", "c"), ("mmol/mol", "%"), ("fraction", "%"), ("cm", "m"), ("in", "cm"),
-    ("in", "m"), ("ft", "m"), ("mm", "cm"), ("mm", "m"), ("lb", "kg"), ("g", "kg"), ("mg", "g"), ("kpa", "mmhg"),
-    ("months", "years"), ("days", "years"), ("/ul", "10*9/l"), ("ukat/l", "iu/l"), ("miu/l", "iu/l"), ("min", "h"),
+    ("mg/dl", "mmol/l"), ("mg/dl", "umol/l"), ("umol/l", "mmol/l"), ("mg/dl", "mg/l"), ("g/l", "g/dl"),
+    ("mg/dl", "g/l"), ("mg/dl", "g/dl"), ("f", "c"), ("k", "c"), ("mmol/mol", "%"), ("fraction", "%"), ("cm", "m"),
+    ("in", "cm"), ("in", "m"), ("ft", "m"), ("mm", "cm"), ("mm", "m"), ("lb", "kg"), ("g", "kg"), ("mg", "g"),
+    ("kpa", "mmhg"), ("months", "years"), ("days", "years"), ("/ul", "10*9/l"), ("ukat/l", "iu/l"),
+    ("miu/l", "iu/l"), ("min", "h"),
 )  # fmt: skip
 
 
@@ -158,12 +161,18 @@ def suspicion(value: float, low: float, high: float, unit: str) -> str | None:
     return suspicions(np.array([value]), low, high, unit)[0]
 
 
-def suspicions(values: Array, low: float, high: float, unit: str) -> list[str | None]:
-    """For each value the unit that it looks like, None where it does not look like another."""
+def suspicions(values: Array, low: float, high: float, unit: str, local: Array | None = None) -> list[str | None]:
+    """For each value the unit that it looks like, None where it does not look like another.
+
+    `local` are the values before they were converted: what they are written in may be the study's unit already.
+    """
     found: NDArray[np.object_] = np.full(len(values), None, dtype=object)
     far = np.flatnonzero(_far(values, low, high))
-    for name, way in ways_to(unit) if len(far) else ():
-        inside = _explained(way, values[far], low, high)
+    if len(far) == 0 or not spelled(unit):
+        return list(found)
+    ways = ways_to(unit) if local is None else ((unit, Conversion(1.0, 0.0)), *ways_to(unit))
+    for name, way in ways:
+        inside = _explained(way, (values if local is None else local)[far], low, high)
         found[far[inside]] = name
         far = far[~inside]
     return list(found)

@@ -12,7 +12,7 @@ from crossward_service.http.views import Form
 from crossward_site.access import KnownModels, OpenSite, SiteRunner, anyone, steward
 from crossward_site.models import paid_auc
 from crossward_site.models.evaluation import evaluate
-from crossward_site.models.predictions import Value, predict
+from crossward_site.models.predictions import MOST_RECORDS, Value, Words, predict, predict_csv
 from crossward_site.models.service import describe
 from crossward_site.models.views import EvaluationView, ModelView, PaidAuc, PredictionsView, TargetStudiesView
 
@@ -20,22 +20,28 @@ router = APIRouter(tags=["models"])
 
 Record = dict[Annotated[str, Field(max_length=200)], Value]
 
-MOST_RECORDS = 10_000
+MOST_CSV = 20_000_000
 
 
 class Question(Form):
-    """Records in the study's units and words: `record` for one, `records` for a batch."""
+    """`record` for one, `records` for a batch, or `csv`, the text of a CSV file with a line of column names.
+
+    They come in the site's own columns, units and codes, by the mapping of the dataset that the model was trained on;
+    with `words: study`, or where nothing was trained here, in the study's.
+    """
 
     model_config = ConfigDict(allow_inf_nan=False)
 
     study: Slug
     record: Record | None = None
     records: Annotated[list[Record], Field(min_length=1, max_length=MOST_RECORDS)] | None = None
+    csv: Annotated[str, Field(min_length=1, max_length=MOST_CSV)] | None = None
+    words: Words = "site"
 
     @model_validator(mode="after")
-    def _one_or_many(self) -> Question:
-        if (self.record is None) == (self.records is None):
-            raise ValueError("give either `record` or `records`")
+    def _one_way(self) -> Question:
+        if sum(way is not None for way in (self.record, self.records, self.csv)) != 1:
+            raise ValueError("give one of `record`, `records` and `csv`")
         return self
 
 
@@ -47,15 +53,23 @@ class Price(Form):
 
 @router.post("/predict", dependencies=[Depends(anyone)])
 def post_predict(models: KnownModels, question: Question) -> PredictionsView:
-    """Probability, class and the contribution of each group, with the release and certificate behind them."""
+    """Probability, class and the contribution of each group, with the release and certificate behind them.
+
+    What was missing, recoded or clipped is said; what cannot be read or be true is refused, and so is a unit that
+    looks wrong.
+    """
     served = models.of(question.study)
-    records = [question.record] if question.record is not None else question.records or []
+    if question.csv is not None:
+        predictions = predict_csv(served, question.csv, question.words)
+    else:
+        records = [question.record] if question.record is not None else question.records or []
+        predictions = predict(served, records, question.words)
     return PredictionsView(
         study=served.study.id,
         label=served.study.label.name,
         release=served.release,
         certificate=served.certificate,
-        predictions=predict(served, records),
+        predictions=predictions,
     )
 
 

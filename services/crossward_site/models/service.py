@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -18,6 +18,8 @@ from crossward.study import Study
 from crossward.study.wire import to_model
 from crossward.study.work import TrainedModel, usable
 from crossward_service.db.engine import read
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.service import load_dataset
 from crossward_site.models.tables import models
 from crossward_site.models.views import ModelView, TargetStudiesView, TargetStudyView
 from crossward_site.site import Site
@@ -28,13 +30,18 @@ from crossward_site.tasks.tables import outbox
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A study's model as the target uses it. `release` is the digest of what was published, None where nothing was."""
+    """A study's model as the target uses it. `release` is the digest of what was published, None where nothing was.
+
+    `mapping` is that of the dataset it was trained on, as it reads now: how records come in for a prediction. It is
+    None where nothing was trained here.
+    """
 
     study: Study
     task: Task
     model: Model
     release: str | None
     inputs: tuple[str, ...]
+    mapping: DataMap | None = None
 
     @property
     def certificate(self) -> str:
@@ -62,16 +69,17 @@ class Models:
             row = connection.execute(select(models).where(models.c.study == study)).one_or_none()
             if row is None:
                 raise NotFound(f"There is no model of a study {study!r} here.", "GET /v1/studies lists them.")
+            task = tasks.find(connection, row.task)
+            mapping = None if task.dataset is None else load_dataset(connection, task.dataset).mapping
             known = self._loaded.get(study)
             if known is not None and known.task.id == row.task:
-                return known
-            task = tasks.find(connection, row.task)
+                return replace(known, mapping=mapping)
             query = select(outbox.c.release, outbox.c.digest).where(outbox.c.task == row.task)
             release, digest = connection.execute(query).one()
         # They were verified, and checked against the study, before the task was charged.
         inputs = sorted((signed.content() for signed in task.message.inputs), key=lambda message: message.party)
         model = _rebuilt(self._site, task, release, row.sealed, inputs)
-        served = Served(task.study, task, model, digest, tuple(message.digest for message in inputs))
+        served = Served(task.study, task, model, digest, tuple(message.digest for message in inputs), mapping)
         self._loaded[study] = served
         return served
 

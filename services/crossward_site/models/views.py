@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import AliasChoices, Field, JsonValue
 
 from crossward.protocol.times import Time
@@ -17,12 +19,24 @@ class Contribution(View):
     contribution: float
 
 
+class Remark(View):
+    """A feature whose value was not used as it came: it was missing, recoded, or clipped to its range.
+
+    `used` is what stands for it: the study's default, or the bound; None where it was recoded.
+    """
+
+    feature: str
+    what: Literal["missing", "recoded", "clipped"]
+    used: bool | float | str | None
+
+
 class Prediction(View):
-    """One record's probability, its class, and what led there."""
+    """One record's probability, its class, what led there, and the values that were not used as they came."""
 
     probability: float
     positive: bool = Field(validation_alias=AliasChoices("class", "positive"), serialization_alias="class")
     contributions: list[Contribution]
+    remarks: list[Remark]
 
 
 class PredictionsView(View):

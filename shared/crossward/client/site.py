@@ -213,9 +213,13 @@ class SiteClient(Connected):
         """What the model is, and the signed release it was published as."""
         return self._get(f"/v1/studies/{study}/model")
 
-    def predict(self, study: str, records: Sequence[Mapping[str, Any]]) -> Json:
-        """Probability, class and contribution of each group, for records in the study's units."""
-        return self._post("/v1/predict", {"study": study, "records": [dict(r) for r in records]}, idempotent=True)
+    def predict(self, study: str, records: Sequence[Mapping[str, Any]] | str, words: str = "site") -> Json:
+        """Probability, class and contribution of each group, for records or the text of a CSV.
+
+        They come in the site's own columns and units; in the study's with `words="study"`.
+        """
+        given = {"csv": records} if isinstance(records, str) else {"records": [dict(record) for record in records]}
+        return self._post("/v1/predict", {"study": study, "words": words, **given}, idempotent=True)
 
     def evaluation(self, study: str) -> Json:
         """AUC, ROC and calibration on the holdout. It stays at the site."""

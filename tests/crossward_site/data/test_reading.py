@@ -215,6 +215,8 @@ def test_units_that_look_wrong_and_values_that_cannot_be() -> None:
     _, notes = read("glucose", [5.0, 126.0, 90.0, 8.0, 1000.0, -3.0])
     assert (notes.odd_unit.tolist(), notes.likely) == ([1, 2], ("mg/dL", "mg/dL"))
     assert notes.clipped.tolist() == [1, 2, 3, 4, 5]
+    _, notes = read("glucose", [126.0, 6.0, 1000.0], unit="mg/dL", substance="glucose")
+    assert (notes.odd_unit.tolist(), notes.likely) == ([1], ("mmol/L",))
     feature = {"kind": "number", "name": "glucose", "low": 3.5, "high": 7.5, "unit": "mmol/L", "plausible": [1, 40]}
     study = study_for(SCHEMA, method="direct", sources=(), features=[feature])
     reading = Reader(study, DataMap(person="id")).read(pa.table({"glucose": [0.5, 1.0, 40.0, 41.0]}), labels=False)

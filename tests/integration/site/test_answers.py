@@ -55,7 +55,7 @@ def client(federation, study, api):
 
 def test_every_field_is_documented(client) -> None:
     paid = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0})
-    asked = client.post("/v1/predict", json={"study": "sugar", "record": RECORD})
+    asked = client.post("/v1/predict", json={"study": "sugar", "record": RECORD, "words": "study"})
     version = client.post("/v1/datasets/patients/versions", json={})
     answers = {path: (client.get(path), view) for path, view in ANSWERS.items()} | {
         "auc": (paid, PaidAuc),

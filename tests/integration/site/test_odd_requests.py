@@ -37,13 +37,15 @@ def test_bad_questions(federation, study, api) -> None:
     with api(branch) as client:
         for record, words in (
             ({"glucose": 5.0}, "no column"),
-            (RECORD | {"smoker": "pipe"}, "pipe"),
+            (RECORD | {"smoker": "pipe"}, "'smoker' is not one of"),
             (RECORD | {"glucose": "high"}, "not a number"),
         ):
-            answer = client.post("/v1/predict", json={"study": "sugar", "record": record})
+            answer = client.post("/v1/predict", json={"study": "sugar", "record": record, "words": "study"})
             assert answer.status_code == 422
             assert words in answer.json()["detail"]
-        missing = client.post("/v1/predict", json={"study": "sugar", "record": RECORD | {"glucose": None}})
+        missing = client.post(
+            "/v1/predict", json={"study": "sugar", "record": RECORD | {"glucose": None}, "words": "study"}
+        )
         assert missing.status_code == 200
         assert client.post("/v1/predict", json={"study": "sugar"}).status_code == 422
         assert client.post("/v1/predict", json={"study": "sugar", "records": []}).status_code == 422

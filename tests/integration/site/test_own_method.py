@@ -24,7 +24,9 @@ def test_a_study_with_a_method_of_ones_own(federation, study, api, monkeypatch) 
         assert [line.kind for line in hospital.lines()] == ["open", "reserve", "release"]
         assert federation.mirror(hospital.party) == hospital.lines()
     with api(branch) as client:
-        ill, well = client.post("/v1/predict", json={"study": "sugar", "records": RECORDS}).json()["predictions"]
+        ill, well = client.post("/v1/predict", json={"study": "sugar", "records": RECORDS, "words": "study"}).json()[
+            "predictions"
+        ]
         assert ill["probability"] > well["probability"]
         for prediction in (ill, well):
             total = sum(part["contribution"] for part in prediction["contributions"])
@@ -59,7 +61,9 @@ def test_what_a_clinic_is_told_adds_up_to_the_class(federation, study, api, meth
             hospital.settle()
     assert federation.study("sugar")["state"] == "complete"
     with api(branch) as client:
-        predictions = client.post("/v1/predict", json={"study": "sugar", "records": RECORDS}).json()["predictions"]
+        predictions = client.post("/v1/predict", json={"study": "sugar", "records": RECORDS, "words": "study"}).json()[
+            "predictions"
+        ]
     for prediction in predictions:
         total = sum(part["contribution"] for part in prediction["contributions"])
         assert prediction["contributions"]

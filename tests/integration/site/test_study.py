@@ -44,7 +44,7 @@ def test_transfer_from_a_source_to_a_target(federation, study, api) -> None:
         assert [line.kind for line in hospital.lines()] == ["open", "reserve", "release"]
         assert federation.mirror(hospital.party) == hospital.lines()
     with api(branch) as client:
-        answer = client.post("/v1/predict", json={"study": "sugar", "records": [RECORD, WELL]}).json()
+        answer = client.post("/v1/predict", json={"study": "sugar", "records": [RECORD, WELL], "words": "study"}).json()
         ill, well = answer["predictions"]
         assert ill["probability"] > well["probability"]
         served = Models(branch.site).of("sugar")
@@ -54,7 +54,7 @@ def test_transfer_from_a_source_to_a_target(federation, study, api) -> None:
         assert {name for part in ill["contributions"] for name in part["features"]} == set(RECORD)
         certificate = federation.call("auditor", "GET", "/v1/studies/sugar/certificate")
         assert json.loads(base64.b64decode(certificate["payload"]))["id"] == answer["certificate"]
-        one = client.post("/v1/predict", json={"study": "sugar", "record": RECORD}).json()
+        one = client.post("/v1/predict", json={"study": "sugar", "record": RECORD, "words": "study"}).json()
         assert one["predictions"] == [ill]
         model = client.get("/v1/studies/sugar/model").json()
         assert model["release"] == answer["release"] == digest_of(model["signed_release"])
@@ -93,7 +93,7 @@ def test_other_methods(federation, study, method: str) -> None:
     assert len(branch.lines("reserve")) == pays
     served = Models(branch.site).of("sugar")
     assert (served.release is not None) == pays
-    ill, well = predict(served, [RECORD, WELL])
+    ill, well = predict(served, [RECORD, WELL], "study")
     assert ill.probability > well.probability
 
 
@@ -146,7 +146,7 @@ def test_the_coordinators_aggregate_is_verified_with_its_own_key(federation, stu
         branch.settle()
         time.sleep(0.05)
     assert federation.study("sugar")["state"] == "complete"
-    ill, well = predict(Models(branch.site).of("sugar"), [RECORD, WELL])
+    ill, well = predict(Models(branch.site).of("sugar"), [RECORD, WELL], "study")
     assert ill.probability > well.probability
 
 

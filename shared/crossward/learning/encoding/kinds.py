@@ -5,8 +5,9 @@
     flag       x -> 0 or 1                                                  one column
 
 A missing x takes the declared default. `encode` reads raw values and refuses what it cannot read, and what is missing
-without a default; `fill` takes values that were read and is total: without a default they become 0. Range, levels, default, importance and direction are public: they come from the
-study, never from records, so a record's columns depend on that record alone.
+without a default; `fill` takes values that were read and is total: without a default they become 0. Range, levels,
+default, importance and direction are public: they come from the study, never from records, so a record's columns depend
+on that record alone.
 
 A direction says which way a feature moves the outcome, as its doctors see it: "up" makes it likelier with a larger
 number, a set flag, a later level; "down" less likely; None: nobody said.

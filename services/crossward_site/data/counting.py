@@ -1,0 +1,392 @@
+"""What a check counts as a table goes by: of each column, each feature, and the ids; in bounded memory.
+
+Of every kind of trouble there are a count and its first rows. Ids and rows are kept as one number each, by which they
+are told apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from crossward.learning.encoding import Number
+from crossward.learning.encoding.values import FLAG_WORDS, is_missing
+from crossward_site.data import units
+from crossward_site.data.check_views import FeatureCheck, Kind
+from crossward_site.data.mapping import Codes, ColumnMap, value_text
+from crossward_site.data.reading import NO_ROWS, FeatureWords, NumberColumn, Rows, Values, WordColumn, flat
+from crossward_site.data.shapes import MISSING_CODES, Oddity, is_thousands, odd_number, shape
+
+Keys = NDArray[np.uint64]
+
+MOST_LINES = 10
+MOST_DISTINCT = 1_000
+MOST_LOOKED_AT = 256
+"""So many distinct unread texts of a column are looked at in each batch; others count as the most common of them."""
+
+SAMPLE = 4_096
+BLOCK = 1 << 20
+LIKE_NUMBERS = 0.8
+FEWEST_TO_LEAK = 50
+MOST_LEAKING = 20
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often something was seen, and the rows where it was first; of texts, their shapes."""
+
+    count: int = 0
+    rows: list[int] = field(default_factory=list)
+    shapes: Counter[str] = field(default_factory=Counter)
+    thousands: int = 0
+    _texts: set[int] = field(default_factory=set)
+
+    def add(self, rows: Rows, start: int, count: int | None = None) -> None:
+        """Rows of a batch that begins at `start`; `count` where not all of them are given."""
+        self.count += len(rows) if count is None else count
+        if len(rows) and len(self.rows) < MOST_LINES:
+            self.rows.extend(start + int(row) for row in rows[: MOST_LINES - len(self.rows)])
+
+    def look(self, texts: Iterable[str]) -> None:
+        """Take in the shapes of texts; one that was seen before counts once."""
+        for text in texts:
+            if len(self._texts) < MOST_DISTINCT and hash(text) not in self._texts:
+                self._texts.add(hash(text))
+                self.thousands += is_thousands(text)
+                self.shapes[shape(text)] += 1
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct texts were looked at."""
+        return len(self._texts)
+
+
+class Distinct:
+    """The distinct values of a column, until there are too many."""
+
+    def __init__(self, codes: Codes) -> None:
+        self._seen: set[Any] | None = set()
+        self._codes = codes
+
+    def add(self, column: pa.Array) -> None:
+        """A batch's values."""
+        values = None if self._seen is None else _unique(column)
+        if values is None or self._seen is None or len(values) > MOST_DISTINCT + 2:
+            self._seen = None
+            return
+        there = (value for value in values if not is_missing(self._codes.read(value)[0]))
+        self._seen |= set(there)
+        if len(self._seen) > MOST_DISTINCT:
+            self._seen = None
+
+    @property
+    def count(self) -> int | None:
+        """How many there are; None: too many to count."""
+        return None if self._seen is None else len(self._seen)
+
+    def texts(self) -> set[str]:
+        """The values as texts, without case."""
+        return {value_text(value).casefold() for value in self._seen or ()}
+
+
+def _unique(column: pa.Array) -> list[Any] | None:
+    """The distinct values; None where there are too many, or they cannot be compared."""
+    try:
+        values = pc.unique(flat(column))
+    except pa.ArrowException:
+        return None
+    return None if len(values) > MOST_DISTINCT + 2 else list(values.to_pylist())
+
+
+class Leak:
+    """Whether each value of a column goes with one class of the label only."""
+
+    def __init__(self) -> None:
+        self._classes: dict[Any, int] | None = {}
+        self.records = 0
+
+    def add(self, column: pa.Array, label: NDArray[np.intp]) -> None:
+        """A batch's values, and the label's codes."""
+        if self._classes is None:
+            return
+        try:
+            coded = flat(column).dictionary_encode()
+        except pa.ArrowException:
+            self._classes = None
+            return
+        if len(coded.dictionary) > MOST_LEAKING:
+            self._classes = None
+            return
+        places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+        for place, value in enumerate(coded.dictionary.to_pylist()):
+            if is_missing(value):
+                continue
+            classes = set(np.unique(label[(places == place) & (label >= 0)]).tolist())
+            self.records += int(np.count_nonzero((places == place) & (label >= 0)))
+            known = self._classes.setdefault(value, next(iter(classes), -1))
+            if len(classes) > 1 or (classes and known >= 0 and known not in classes):
+                self._classes = None
+                return
+            if classes:
+                self._classes[value] = next(iter(classes))
+        if len(self._classes) > MOST_LEAKING:
+            self._classes = None
+
+    @property
+    def found(self) -> bool:
+        """Whether it did, in enough records of both classes."""
+        return self._classes is not None and self.records >= FEWEST_TO_LEAK and set(self._classes.values()) >= {0, 1}
+
+
+class Column:
+    """What is known of one column, whatever it is used for."""
+
+    def __init__(self, name: str, codes: Codes, decimal: str) -> None:
+        self.name = name
+        self.missing = 0
+        self.distinct = Distinct(codes)
+        self.leak = Leak()
+        self.type: pa.DataType | None = None
+        self.odd: dict[Oddity, Tally] = defaultdict(Tally)
+        self.words: set[str] = set()
+        self._kinds: dict[str, Oddity] = {}
+        self.numbers: bool | None = None
+        self.dates = False
+        self.use: list[str] = []
+        self._codes = codes
+        anything = Number("anything", -8e307, 8e307)
+        self._reader = NumberColumn(anything, ColumnMap(column="anything"), codes, decimal, None)
+
+    def look(self, column: pa.Array, start: int) -> Keys:
+        """Count what is missing in a column that no feature is read from; and odd cells, where it is of numbers."""
+        if self.numbers is None:
+            self.numbers = self._like_numbers(column)
+        if self.numbers:
+            values = self._reader.read(column)
+            self.missing += len(values.missing)
+            self.tell_odd(column, values.unread, start, odd_number)
+            return number_keys(values)
+        plain = flat(column)
+        if pa.types.is_string(plain.type):
+            words = pa.array([*self._codes.words, ""], pa.string())
+            blank = pc.or_kleene(pc.is_in(pc.utf8_trim_whitespace(plain), value_set=words), plain.is_null())
+            self.missing += pc.sum(blank).as_py() or 0
+        else:
+            self.missing += plain.null_count
+        return text_keys(plain)
+
+    def _like_numbers(self, column: pa.Array) -> bool:
+        values = self._reader.read(column.slice(0, SAMPLE))
+        there = len(values.read) - len(values.missing)
+        if there and len(values.unread) == there:
+            texts = [text for text in flat(column.slice(0, 200)).to_pylist() if isinstance(text, str) and text.strip()]
+            self.dates = bool(texts) and all(odd_number(text) in (Oddity.DATE, Oddity.WORD) for text in texts)
+        return there > 0 and there - len(values.unread) >= LIKE_NUMBERS * there
+
+    def tell_odd(self, column: pa.Array, rows: Rows, start: int, kind_of: Callable[[str], Oddity]) -> None:
+        """Look at the cells that cannot be read: what each is, and its shape."""
+        if len(rows) == 0:
+            return
+        try:
+            coded = flat(column.take(pa.array(rows))).dictionary_encode()
+            looked_at = coded.dictionary.slice(0, MOST_LOOKED_AT).to_pylist()
+        except (pa.ArrowException, ValueError):
+            self.odd[Oddity.OTHER].add(rows, start)
+            return
+        texts = [value if isinstance(value, str) else value_text(value) for value in looked_at]
+        kinds = [self._kind(text, kind_of) for text in texts]
+        places = coded.indices.to_numpy()
+        counts = np.bincount(places, minlength=len(coded.dictionary))
+        by_kind: dict[Oddity, list[int]] = defaultdict(list)
+        for place, kind in enumerate(kinds):
+            by_kind[kind].append(place)
+        beyond = int(counts[len(kinds) :].sum())
+        common = max(by_kind, key=lambda kind: int(counts[by_kind[kind]].sum()))
+        for kind, members in by_kind.items():
+            where = rows[np.flatnonzero(np.isin(places, members))[:MOST_LINES]]
+            tally = self.odd[kind]
+            tally.add(where, start, int(counts[members].sum()) + (beyond if kind is common else 0))
+            tally.look(texts[place] for place in members)
+            if kind is Oddity.WORD:
+                self.words |= {texts[place].strip() for place in members}
+
+    def _kind(self, text: str, kind_of: Callable[[str], Oddity]) -> Oddity:
+        known = self._kinds.get(text)
+        if known is None:
+            known = kind_of(text)
+            if len(self._kinds) < MOST_DISTINCT:
+                self._kinds[text] = known
+        return known
+
+    def kind(self, rows: int) -> Kind:
+        """What the column holds."""
+        if {"person", "record"} & set(self.use):
+            return "id"
+        if rows and self.missing >= rows:
+            return "empty"
+        kind = self.type
+        if kind is not None and (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
+            return "other"
+        if self.dates or (kind is not None and pa.types.is_temporal(kind)):
+            return "date"
+        flags = {word for word in FLAG_WORDS if isinstance(word, str)}
+        if (texts := self.distinct.texts()) and len(texts) <= 2 and texts <= flags:
+            return "yes-no"
+        return "number" if self.numbers else "text"
+
+
+@dataclass(slots=True)
+class FeatureTally:
+    """What became of a feature's values, and what might explain those outside of its range."""
+
+    part: NumberColumn | FeatureWords
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    codes: dict[float, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    values: int = 0
+    fits: Counter[str] = field(default_factory=Counter)
+    inside_unconverted: int = 0
+    likely: Counter[str] = field(default_factory=Counter)
+
+    def add(self, values: Values[Any], start: int) -> None:
+        """A batch's values."""
+        out = np.empty((len(values.read), len(self.part.feature.columns())), order="F")
+        notes = self.part.encode(values, out)
+        for what in FeatureCheck.model_fields:
+            if what != "column":
+                rows = getattr(notes, what)
+                self.counts[what] += len(rows)
+                self.first[what].add(rows, start)
+        self.values += len(values.read) - len(values.missing) - len(values.unread)
+        self.likely.update(notes.likely)
+        if isinstance(self.part, NumberColumn) and len(notes.clipped):
+            self._explain(self.part, values.read[notes.clipped], notes.clipped, start)
+
+    def _explain(self, part: NumberColumn, raw: NDArray[Any], rows: Rows, start: int) -> None:
+        low, high = part.feature.low, part.feature.high
+        for code in MISSING_CODES:
+            self.codes[code].add(rows[raw == code], start)
+        self.fits.update(units.fits(raw, low, high, part.feature.unit))
+        if part.conversion != (1.0, 0.0):
+            self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))
+
+
+class Ids:
+    """A column of ids: what is wrong with how they are written, and which come twice."""
+
+    def __init__(self) -> None:
+        self.blank, self.padded, self.floating, self.scientific = Tally(), Tally(), Tally(), Tally()
+        self._keys: list[Keys] = []
+        self._blank: list[Rows] = []
+
+    def add(self, column: pa.Array, keys: Keys | None, start: int) -> Keys:
+        """A batch's ids; their keys."""
+        plain = flat(column)
+        blank = plain.is_null()
+        if pa.types.is_string(plain.type):
+            trimmed = pc.utf8_trim_whitespace(plain)
+            blank = pc.or_kleene(blank, pc.equal(trimmed, ""))
+            padded = pc.and_kleene(pc.not_equal(plain, trimmed), pc.invert(blank))
+            self.padded.add(_true(padded), start)
+            self.scientific.add(_true(pc.match_substring_regex(trimmed, r"^\d(?:[.,]\d+)?[eE]\+?\d+$")), start)
+            self.floating.add(_true(pc.match_substring_regex(trimmed, r"^\d+[.,]0+$")), start)
+        elif pa.types.is_floating(plain.type):
+            self.floating.add(_true(plain.is_valid()), start)
+        rows = _true(blank)
+        self.blank.add(rows, start)
+        self._blank.append(rows + start)
+        found = text_keys(plain, value_text) if keys is None else keys
+        self._keys.append(found)
+        return found
+
+    def count(self, most: int) -> tuple[int, int, Tally]:
+        """How many ids there are, how many have more than so many rows, and the rows beyond."""
+        keys = np.concatenate(self._keys) if self._keys else np.empty(0, np.uint64)
+        blank = np.concatenate(self._blank) if self._blank else NO_ROWS
+        there = np.delete(np.arange(len(keys)), blank)
+        ordered = np.sort(keys[there])
+        distinct = int(np.count_nonzero(ordered[1:] != ordered[:-1])) + bool(len(ordered))
+        many, beyond = repeated(keys, there, ordered, most)
+        return distinct, many, beyond
+
+
+@dataclass(slots=True)
+class Seen:
+    """All that was counted of a table. `labels` are the classes seen: 1 positive, 0 negative."""
+
+    columns: dict[str, Column]
+    rows: int = 0
+    positives: int = 0
+    labels: set[int] = field(default_factory=set)
+    label: WordColumn | None = None
+    unlabelled: Tally = field(default_factory=Tally)
+    persons: Ids = field(default_factory=Ids)
+    records: Ids = field(default_factory=Ids)
+    features: dict[str, FeatureTally] = field(default_factory=dict)
+    keys: list[Keys] = field(default_factory=list)
+
+
+# -- keys of rows -----------------------------------------------------------------------------------------------------
+def number_keys(values: Values[Any]) -> Keys:
+    """A number for each value, the same for equal ones."""
+    read = values.read
+    whole: Keys = (read + 0.0).view(np.uint64) if read.dtype == np.float64 else read.astype(np.int64).view(np.uint64)
+    return whole
+
+
+def text_keys(column: pa.Array, told: Callable[[Any], str] = str) -> Keys:
+    """A number for each value, the same for equal ones; 0 for a null. It holds in this process alone."""
+    try:
+        coded = column.dictionary_encode()
+        texts = coded.dictionary.to_pylist()
+    except (pa.ArrowException, ValueError):
+        return np.zeros(len(column), np.uint64)
+    hashes = np.array([hash(told(text)) for text in texts] + [0], np.int64).view(np.uint64)
+    keys: Keys = hashes[coded.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy()]
+    return keys
+
+
+def mix(keys: Keys, more: Keys, place: int) -> None:
+    """Take a column into the keys of rows."""
+    mixed = more * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64((0xBF58476D1CE4E5B9 + 2 * place) & (2**64 - 1))
+    keys ^= mixed ^ (mixed >> np.uint64(32))
+    keys *= np.uint64(0x94D049BB133111EB)
+
+
+def tag_keys(tags: NDArray[Any]) -> Keys:
+    """Half of each tag: they are hashes."""
+    return np.ascontiguousarray(tags).view(np.uint64).reshape(-1, 2)[:, 0].copy()
+
+
+def copies(keys: Keys) -> Tally:
+    """The rows that have the key of an earlier one."""
+    return repeated(keys, np.arange(len(keys)), np.sort(keys), 1)[1]
+
+
+def repeated(keys: Keys, rows: Rows, ordered: Keys, most: int) -> tuple[int, Tally]:
+    """How many keys stand in more than so many of the rows, and the rows beyond; `ordered` are those rows' keys."""
+    tally = Tally()
+    again = ordered[most:] == ordered[:-most]
+    tally.count = int(np.count_nonzero(again))
+    if tally.count == 0:
+        return 0, tally
+    many = np.unique(ordered[most:][again])
+    parts = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    among = np.concatenate([part[np.isin(keys[part], many)] for part in parts])
+    order = np.argsort(keys[among], kind="stable")  # equal keys stay in the order of rows
+    found = keys[among][order]
+    tally.rows = sorted(among[order[most:][found[most:] == found[:-most]]].tolist())[:MOST_LINES]
+    return len(many), tally
+
+
+def _true(mask: Any) -> Rows:
+    return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))

@@ -1,0 +1,423 @@
+"""What a check found, in words: problems with their lines, most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crossward.learning.encoding import Category
+from crossward.learning.encoding.values import FLAG_WORDS
+from crossward.study import Study
+from crossward_connector.tables import Table
+from crossward_site.data.check_views import Problem, Severity
+from crossward_site.data.counting import Column, FeatureTally, Ids, Seen, Tally, copies
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.mending import Mending
+from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn
+from crossward_site.data.shapes import Oddity, looks_like_identifier, looks_like_name
+
+MOST_SHAPES = 5
+MUCH_CLIPPED = 0.05
+MUCH_MISSING = 0.5
+FEW_UNREAD = 0.01
+
+
+class Telling:
+    """Problems as they are found, and the mapping that would mend some of them."""
+
+    def __init__(self, table: Table, mapping: DataMap, study: Study | None, seen: Seen) -> None:
+        self._table, self._mapping, self._study, self._seen = table, mapping, study, seen
+        self._names = list(table.form.names)
+        self._problems: list[Problem] = []
+        self.mending = Mending(mapping)
+
+    def problems(self) -> list[Problem]:
+        """What was told, most important first."""
+        order = {"error": 0, "warning": 1, "note": 2}
+        return sorted(self._problems, key=lambda problem: (order[problem.severity], -problem.count))
+
+    def tell_all(self, most: int) -> int:
+        """Tell what the pass found; how many people there are. `most`: how many records of each are kept."""
+        self._tell_faults()
+        persons = self._tell_persons(most)
+        self._tell_label()
+        for name in self._seen.features:
+            self._tell_feature(name)
+        self._tell_columns()
+        return persons
+
+    def _tell_faults(self) -> None:
+        unit = "line" if self._table.form.kind == "csv" else "row"
+        for fault in self._table.faults:
+            line = None if fault.line is None else f"{unit} {fault.line}"
+            self._problems.append(
+                Problem(
+                    severity="error",
+                    column=fault.column,
+                    line=line,
+                    lines=() if line is None else (line,),
+                    count=1,
+                    cause=fault.cause,
+                    fix=fault.fix,
+                )
+            )
+        if self._seen.rows == 0:
+            self.tell("error", "The table has no records.", "Give at least one.")
+
+    def _tell_persons(self, most: int) -> int:
+        person, record = self._mapping.person, self._mapping.record
+        persons, many, beyond = self._seen.persons.count(most)
+        self._tell_ids(person, "person", self._seen.persons)
+        if many:
+            kept = "one is kept" if most == 1 else f"{most} are kept"
+            self.tell_tally(
+                "warning",
+                beyond,
+                f"{_plural(many, 'person has', 'people have')} several records; of each, {kept}, chosen without "
+                f"looking at them: {beyond.count:,} would not be used.",
+                "Bring one record per person, or raise --records-per-person; every record of a person costs them.",
+                person,
+            )
+        if record is not None and record in self._seen.columns:
+            self._tell_ids(record, "record", self._seen.records)
+            _, several, twice = self._seen.records.count(1)
+            if several:
+                self.tell_tally(
+                    "error",
+                    twice,
+                    f"{_plural(several, 'record id stands', 'record ids stand')} for several records.",
+                    "Give each record its own id, or remove the copies.",
+                    record,
+                )
+        keys = np.concatenate(self._seen.keys) if self._seen.keys else np.empty(0, np.uint64)
+        same = copies(keys)
+        if same.count and len(self._seen.columns) > 1:
+            self.tell_tally(
+                "warning", same, "Rows that say the same as another, person included.", "Remove the copies."
+            )
+        return persons
+
+    def _tell_ids(self, column: str, what: str, ids: Ids) -> None:
+        told: tuple[tuple[Tally, Severity, str, str], ...] = (
+            (ids.blank, "error", f"Records without their {what}.", f"Every record needs its {what}."),
+            (
+                ids.scientific,
+                "error",
+                "Ids in scientific notation, as a spreadsheet writes long ones: their last digits are lost.",
+                "Format the column as text in the spreadsheet, and export it again from the source.",
+            ),
+            (
+                ids.floating,
+                "warning",
+                "Ids are written as floating point numbers: large ones are no longer exact.",
+                "Export them as whole numbers or texts.",
+            ),
+            (
+                ids.padded,
+                "warning",
+                "Ids with blanks before or after them.",
+                "The blanks are ignored: check that the ids are meant to be the same without.",
+            ),
+        )
+        for tally, severity, cause, fix in told:
+            self.tell_tally(severity, tally, cause, fix, column)
+
+    def _tell_label(self) -> None:
+        study = self._study
+        if self._seen.label is None or study is None:
+            self._tell_local_labels()
+            return
+        column, name = self._seen.label.column, study.label.name
+        self.tell_tally(
+            "warning",
+            self._seen.unlabelled,
+            "The label is missing.",
+            "Such records are left out; check that this is meant.",
+            column,
+            name,
+        )
+        self._tell_odd(self._seen.columns[column], self._seen.label, name, self._seen.rows, label=True)
+        if self._seen.rows and len(self._seen.labels) < 2:
+            which = {1: "positive", 0: "negative"}.get(next(iter(self._seen.labels), -1))
+            cause = "All labels are " + which + "." if which else "No label can be read."
+            self.tell("error", cause, "Bring records of both classes, or correct the label's recoding.", column, name)
+
+    def _tell_local_labels(self) -> None:
+        for name, mapped in self._mapping.labels.items() if self._study is None else ():
+            column = self._seen.columns.get(mapped.column)
+            if column is not None and self._seen.rows and column.distinct.count in (0, 1):
+                self.tell(
+                    "error",
+                    "The label has one value only.",
+                    "Bring records of both classes, or correct the label's recoding.",
+                    mapped.column,
+                    name,
+                )
+
+    def _tell_feature(self, name: str) -> None:
+        tally = self._seen.features[name]
+        part, counts, column = tally.part, tally.counts, tally.part.column
+        self._tell_odd(self._seen.columns[column], part, name, max(1, tally.values + counts["unread"]))
+        share = counts["missing"] / max(1, self._seen.rows)
+        if share >= 1:
+            self.tell("error", "Every value is missing.", "Map the feature to another column.", column, name)
+        elif counts["missing"] and (part.feature.default is None or share > MUCH_MISSING):
+            used = "the study's default" if part.feature.default is not None else "nothing, as the study has no default"
+            self.tell_tally(
+                "warning",
+                tally.first["missing"],
+                f"Missing in {share:.0%} of the records; they count as {used}.",
+                "Fill the column where you can.",
+                column,
+                name,
+            )
+        if isinstance(part, NumberColumn):
+            self._tell_range(part, tally, name)
+
+    def _tell_range(self, part: NumberColumn, tally: FeatureTally, name: str) -> None:
+        counts, column, feature = tally.counts, part.column, part.feature
+        explained = self._tell_unit(part, tally, name)
+        for code, seen in tally.codes.items():
+            if seen.count > 1 and not explained:
+                self.tell_tally(
+                    "warning",
+                    seen,
+                    f"{code:g} stands outside of the range several times: it looks like a code for a missing value.",
+                    f'List "{code:g}" under `missing`, or recode it to null in this feature.',
+                    column,
+                    name,
+                )
+                self.mending.recode_missing(name, f"{code:g}")
+        if not explained and counts["odd_unit"]:
+            likely = ", ".join(unit for unit, _ in tally.likely.most_common(2))
+            self.tell_tally(
+                "warning",
+                tally.first["odd_unit"],
+                f"Single values look as if they were in {likely}, not {feature.unit}.",
+                "Convert them where they come from.",
+                column,
+                name,
+            )
+        share = counts["clipped"] / max(1, tally.values)
+        if share > MUCH_CLIPPED and not explained:
+            self.tell_tally(
+                "warning",
+                tally.first["clipped"],
+                f"{share:.0%} of the values lie outside of the study's range from {feature.low:g} to {feature.high:g} "
+                f"{feature.unit}".rstrip()
+                + " and would be clipped.",
+                "Check the unit; if it is right, tell the study's lead that the range is narrow.",
+                column,
+                name,
+            )
+        self.tell_tally(
+            "warning",
+            tally.first["implausible"] if not explained else Tally(),
+            "Values beyond what the study calls plausible; they would be clipped as any other.",
+            "Correct them, or leave them empty.",
+            column,
+            name,
+        )
+
+    def _tell_unit(self, part: NumberColumn, tally: FeatureTally, name: str) -> bool:
+        """Whether another unit explains that most values are outside; it is told then."""
+        clipped, unit, low, high = tally.counts["clipped"], part.feature.unit, part.feature.low, part.feature.high
+        if clipped * 2 <= tally.values:
+            return False
+        if tally.inside_unconverted >= 0.8 * clipped:
+            self.tell_tally(
+                "error",
+                tally.first["clipped"],
+                f"The values look as if they were in the study's unit{f' ({unit})' if unit else ''} already.",
+                "Remove unit, factor and offset from the mapping.",
+                part.column,
+                name,
+            )
+            self.mending.drop_unit(name)
+            return True
+        best, count = max(tally.fits.items(), key=lambda item: item[1], default=("", 0))
+        if count < 0.8 * clipped:
+            return False
+        self.tell_tally(
+            "error",
+            tally.first["clipped"],
+            f"Most values lie outside of {low:g} to {high:g} {unit}: the column looks like {best}.",
+            f"Say `unit: {best}` in the mapping, with the `substance` where it matters.",
+            part.column,
+            name,
+        )
+        self.mending.unit(name, part.column, best, unit)
+        return True
+
+    def _tell_columns(self) -> None:
+        for column in self._seen.columns.values():
+            feature = next((use for use in column.use if use not in ("person", "record", "label")), None)
+            used = feature is not None
+            if not used and "label" not in column.use:
+                self._tell_odd(column, None, None, max(1, self._seen.rows - column.missing))
+            if (
+                self._seen.rows > 1
+                and column.distinct.count == 1
+                and not {"person", "record", "label"} & set(column.use)
+            ):
+                severity: Severity = "warning" if used else "note"
+                self.tell(severity, "All values are the same.", "It says nothing about anyone.", column.name, feature)
+            if column.leak.found and "person" not in column.use and "record" not in column.use:
+                self.tell(
+                    "warning" if used else "note",
+                    "The column says the same as the label in every record.",
+                    "Check that it is not the outcome under another name, or known only after it.",
+                    column.name,
+                    feature,
+                )
+            if looks_like_identifier(column.name) and not {"person", "record"} & set(column.use):
+                self.tell(
+                    "error" if used else "note",
+                    "By its name the column identifies people directly.",
+                    "No study needs it." if used else "Leave it out of the export: no study needs it.",
+                    column.name,
+                    feature,
+                )
+
+    def _tell_odd(
+        self,
+        column: Column,
+        part: NumberColumn | WordColumn | None,
+        feature: str | None,
+        there: int,
+        *,
+        label: bool = False,
+    ) -> None:
+        """The cells that cannot be read, by what they are."""
+        odd = dict(column.odd)
+        numbers = part is None or isinstance(part, NumberColumn)
+        comma = odd.get(Oddity.COMMA)
+        if comma is not None and comma.thousands == comma.distinct:  # 1,234 is a comma only beside others
+            odd[Oddity.THOUSANDS] = odd.pop(Oddity.COMMA)
+        for kind, tally in odd.items():
+            cause, fix = _said(kind, tally, self._table.form.decimal) if numbers else _said_of_word(kind, tally)
+            grave = label or tally.count > FEW_UNREAD * there or kind in (Oddity.COMMA, Oddity.UNIT, Oddity.CASE)
+            severity: Severity = "warning" if part is None or not grave else "error"
+            self.tell_tally(severity, tally, cause, fix, column.name, feature)
+            if kind is Oddity.WORD:
+                self.mending.missing(sorted(column.words))
+            elif kind is Oddity.COMMA and part is not None:
+                self.mending.todo('The file has decimal commas: give its form as decimal: ","')
+            elif feature is not None and not numbers and kind in (Oddity.OTHER, Oddity.CASE, Oddity.WHOLE):
+                words = words_of(part, self._study) if isinstance(part, WordColumn) else []
+                self.mending.recode(feature, words, list(_shapes(tally)), label=label)
+
+    # -- one problem ---------------------------------------------------------------------------------------------------
+    def shown(self, name: str) -> str:
+        """A column by its name, or by its place where the name may be a value."""
+        if looks_like_name(name) or name not in self._names:
+            return name
+        return f"column {self._names.index(name) + 1}"
+
+    def tell(
+        self,
+        severity: Severity,
+        cause: str,
+        fix: str,
+        column: str | None = None,
+        feature: str | None = None,
+        lines: Sequence[str] = (),
+        count: int = 1,
+    ) -> None:
+        """A problem; a column whose name may be a value goes by its place."""
+        self._problems.append(
+            Problem(
+                severity=severity,
+                column=None if column is None else self.shown(column),
+                feature=feature,
+                line=lines[0] if lines else None,
+                lines=tuple(lines),
+                count=count,
+                cause=cause,
+                fix=fix,
+            )
+        )
+
+    def tell_tally(
+        self,
+        severity: Severity,
+        tally: Tally,
+        cause: str,
+        fix: str,
+        column: str | None = None,
+        feature: str | None = None,
+    ) -> None:
+        """A problem of the rows that were counted; none where there are none."""
+        if tally.count:
+            lines = [self._table.line(row) for row in sorted(tally.rows)]
+            self.tell(severity, cause, fix, column, feature, lines, tally.count)
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+def words_of(part: WordColumn, study: Study | None) -> list[str]:
+    """What a category, a flag or the study's label may say."""
+    if isinstance(part, FeatureWords) and isinstance(part.feature, Category):
+        return list(part.feature.levels)
+    if not isinstance(part, FeatureWords) and study is not None and not isinstance(study.label.positive, bool):
+        return [str(value) for value in (study.label.positive, study.label.negative) if value is not None]
+    return [word for word in FLAG_WORDS if isinstance(word, str)]
+
+
+def _plural(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {several}"
+
+
+def _shapes(tally: Tally) -> list[str]:
+    return [text for text, _ in tally.shapes.most_common(MOST_SHAPES)]
+
+
+def _said(kind: Oddity, tally: Tally, decimal: str) -> tuple[str, str]:
+    shown = ", ".join(_shapes(tally))
+    listed = "List the word under `missing`, or recode it."
+    return {
+        Oddity.WORD: ("Words for missing values that the mapping does not list.", listed),
+        Oddity.LIMIT: (
+            f"Values below or above what can be measured ({shown}).",
+            "Recode each to a number that stands for it, such as half the limit, or to null.",
+        ),
+        Oddity.PERCENT: (f"Numbers with a percent sign ({shown}).", "Remove the sign where the table comes from."),
+        Oddity.DATE: (f"Dates or times where numbers are due ({shown}).", "Map the feature to a column of numbers."),
+        Oddity.SPAN: (f"Ranges instead of one number ({shown}).", "Give one number, or leave the cell empty."),
+        Oddity.THOUSANDS: (f"Numbers with separators of thousands ({shown}).", "Export plain numbers."),
+        Oddity.COMMA: (
+            f"Numbers with a decimal comma ({shown}).",
+            'Give the file\'s form as decimal: ",", or export with a decimal point.',
+        ),
+        Oddity.POINT: (
+            f"Numbers with a point where the file has decimal commas ({shown}).",
+            "Write all numbers the same way." if decimal == "," else "Export plain numbers.",
+        ),
+        Oddity.UNIT: (
+            f"The unit stands inside the cell ({shown}).",
+            "Export numbers alone, and name the unit in the mapping.",
+        ),
+        Oddity.GARBLED: (f"Garbled characters ({shown}).", "Give the encoding that the file was saved with."),
+    }.get(kind, (f"Texts where numbers are due ({shown}).", "Correct them, leave them empty, or recode them."))
+
+
+def _said_of_word(kind: Oddity, tally: Tally) -> tuple[str, str]:
+    shown, distinct = ", ".join(_shapes(tally)), tally.distinct
+    return {
+        Oddity.WORD: (
+            "Words for missing values that the mapping does not list.",
+            "List the word under `missing`, or recode it.",
+        ),
+        Oddity.CASE: (
+            f"Values that differ from a level by case or blanks only ({shown}).",
+            "Recode them to the level, or write them as the study does.",
+        ),
+        Oddity.WHOLE: (f"Whole numbers written with a point ({shown}).", "Export whole numbers, or recode them."),
+        Oddity.GARBLED: (f"Garbled characters ({shown}).", "Give the encoding that the file was saved with."),
+    }.get(
+        kind,
+        (
+            f"{_plural(distinct, 'unknown value', 'unknown values')} ({shown}).",
+            "Recode each to one of the study's, or to null.",
+        ),
+    )
