@@ -70,7 +70,7 @@ def test_a_last_line_that_is_gone_stops_the_site_though_both_heads_agree(federat
     main = federation.hospital("main", "target")
     line = main.new_runner().coordinator()
     with write(main.site.engine) as connection:
-        main.site.append(connection, OpenBody("other", 20, "basic", 10**9))
+        main.site.append(connection, OpenBody(2, 20, "basic", 10**9))
     ledger.sync(main.site, line)
     assert ledger.sync(main.site, line).sequence == 2
     with write(main.site.engine) as connection:
