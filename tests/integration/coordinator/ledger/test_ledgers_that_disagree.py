@@ -2,8 +2,8 @@
 
 import pytest
 
-from crossward.errors import Conflict, NotNext, PartyStopped
-from crossward.protocol.ledger.lines import Line, OpenBody, SeatsBody
+from crossward.errors import AlreadyOpen, Conflict, NotNext, NotReserved, NotSeated, OutOfTurn, PartyStopped
+from crossward.protocol.ledger.lines import Line, OpenBody, RecoverBody, ReleaseBody, ReserveBody, SeatsBody
 from crossward.protocol.ledger.rules import Replay
 from crossward_coordinator.ledger.tables import ledger
 from crossward_service.db.engine import connect, write
@@ -101,6 +101,29 @@ def test_a_charge_above_the_budget_stops_the_party(small):
         site.send_lines()
     assert small.party("main")["state"] == "stopped"
     assert release is not None
+
+
+CHARGE = ReserveBody("t", "s", "0" * 64, (0,), 1, 0, "0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("error", "bodies"),
+    [
+        (AlreadyOpen, [CHARGE, OpenBody(2, 20, "basic", 10**11)]),
+        (AlreadyOpen, [CHARGE, RecoverBody(1), OpenBody(2, 20, "basic", 10**11)]),
+        (OutOfTurn, [SeatsBody(3, "6" * 64)]),
+        (NotSeated, [RecoverBody(1), CHARGE]),
+        (NotReserved, [CHARGE, RecoverBody(1), SeatsBody(2, "6" * 64), ReleaseBody("t", "0" * 64)]),
+    ],
+)
+def test_a_site_that_gives_itself_another_budget_is_stopped(small, error, bodies):
+    site = small.site("main", "source")
+    for body in bodies:
+        site.lines.append(Line.after(site.lines[-1].head, body, 0))
+    with pytest.raises(error):
+        site.send_lines()
+    assert small.party("main")["state"] == "stopped"
+    assert small.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 0
 
 
 def test_a_damaged_mirror_is_named_and_stops_the_party(world):
