@@ -255,7 +255,7 @@ def test_a_fork_stops_the_party_on_both_sides(federation, alone) -> None:
     main.settle()
     main.restore(copy)
     with write(main.site.engine) as connection:
-        main.site.append(connection, OpenBody("other", 20, "basic", 10**9))
+        main.site.append(connection, OpenBody(2, 20, "basic", 10**9))
     with pytest.raises(CrosswardError):
         ledger.sync(main.site, runner.coordinator())
     assert "differs" in desk.status(main.site).stopped

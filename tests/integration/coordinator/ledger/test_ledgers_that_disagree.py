@@ -2,8 +2,8 @@
 
 import pytest
 
-from crossward.errors import Conflict, NotNext, PartyStopped
-from crossward.protocol.ledger.lines import Line, OpenBody
+from crossward.errors import AlreadyOpen, Conflict, NotNext, NotReserved, NotSeated, OutOfTurn, PartyStopped
+from crossward.protocol.ledger.lines import Line, OpenBody, RecoverBody, ReleaseBody, ReserveBody, SeatsBody
 from crossward.protocol.ledger.rules import Replay
 from crossward_coordinator.ledger.tables import ledger
 from crossward_service.db.engine import connect, write
@@ -12,7 +12,8 @@ from crossward_service.db.engine import connect, write
 def rewritten(site):
     """The party's ledger with another first line: a rewritten past, or another database."""
     site.replay, site.lines, site.confirmed = Replay(), [], 0
-    site.append(OpenBody("records", 20, "basic", 10**12))
+    site.append(OpenBody(1, 20, "basic", 10**11))
+    site.append(SeatsBody(1, "6" * 64))
     return site
 
 
@@ -27,7 +28,7 @@ def test_a_rewritten_ledger_stops_its_party(world):
     shown = world.party("main")  # the stop was committed although the request was refused
     assert shown["state"] == "stopped"
     assert shown["cause"] == "Line 1 differs from the line 1 here."
-    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 1
+    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 2
     late = next(late for late in world.show(study)["waiting_for"] if late["party"] == "main")
     assert (late["state"], late["party_state"]) == ("ready", "stopped")  # its lease has ended
     for refused in (site.next, lambda: site.heartbeat(task)):
@@ -59,7 +60,7 @@ def test_a_stale_backup_stops_its_party(world):
     site.lines, site.replay, site.confirmed = list(backup), Replay(), len(backup)
     for line in backup:
         site.replay.take(line)
-    with pytest.raises(NotNext, match="Line 2 differs"):
+    with pytest.raises(NotNext, match="Line 3 differs"):
         site.publish(site.result(task))
     assert world.party("main")["state"] == "stopped"
     # It takes over what the mirror has, and goes on from there.
@@ -73,12 +74,12 @@ def test_a_stale_backup_stops_its_party(world):
     site.results.clear()
     site.confirmed = len(site.lines)
     site.publish(site.result(site.next(wait=120)))
-    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 5
+    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 6
 
 
 def test_lines_from_nowhere_stop_the_party(small):
     site = small.site("main", "source")
-    site.append(OpenBody("more", 20, "basic", 10**9))
+    site.append(SeatsBody(2, "6" * 64))
     with pytest.raises(NotNext):
         site.send_lines(site.lines[1:])
     assert small.party("main")["state"] == "stopped"
@@ -96,10 +97,33 @@ def test_a_charge_above_the_budget_stops_the_party(small):
     line = type(site)(small.url, "main", site.hospital)
     line.charge(task, description)
     site.lines.append(Line.after(site.replay.head, line.lines[-1].body, 0))
-    with pytest.raises(Exception, match="Cell 0 of dataset records"):
+    with pytest.raises(Exception, match="Cell 0: "):
         site.send_lines()
     assert small.party("main")["state"] == "stopped"
     assert release is not None
+
+
+CHARGE = ReserveBody("t", "s", "0" * 64, (0,), 1, 0, "0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("error", "bodies"),
+    [
+        (AlreadyOpen, [CHARGE, OpenBody(2, 20, "basic", 10**11)]),
+        (AlreadyOpen, [CHARGE, RecoverBody(1), OpenBody(2, 20, "basic", 10**11)]),
+        (OutOfTurn, [SeatsBody(3, "6" * 64)]),
+        (NotSeated, [RecoverBody(1), CHARGE]),
+        (NotReserved, [CHARGE, RecoverBody(1), SeatsBody(2, "6" * 64), ReleaseBody("t", "0" * 64)]),
+    ],
+)
+def test_a_site_that_gives_itself_another_budget_is_stopped(small, error, bodies):
+    site = small.site("main", "source")
+    for body in bodies:
+        site.lines.append(Line.after(site.lines[-1].head, body, 0))
+    with pytest.raises(error):
+        site.send_lines()
+    assert small.party("main")["state"] == "stopped"
+    assert small.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 0
 
 
 def test_a_damaged_mirror_is_named_and_stops_the_party(world):
