@@ -103,7 +103,9 @@ def open_data(
         if not yes:
             known = epsilon if epsilon is not None else None if budget is None else budget["epsilon"]
             if known is None:
-                raise InvalidSetting("The site has no budget yet.", "Say what each person may lose for life: --epsilon 1.")
+                raise InvalidSetting(
+                    "The site has no budget yet.", "Say what each person may lose for life: --epsilon 1."
+                )
             say(_meaning(known, records_per_person), wrap=True)
             _confirm(f"Open {name}?")
         with _following(json) as heard:
@@ -214,7 +216,9 @@ def jobs(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, 
         print_json(known)
         return
     columns = ("number", "kind", "dataset", "state", "cause")
-    print_table((*columns, "progress"), ((*(job[key] or "" for key in columns), f"{job['progress']:.0%}") for job in known))
+    print_table(
+        (*columns, "progress"), ((*(job[key] or "" for key in columns), f"{job['progress']:.0%}") for job in known)
+    )
 
 
 @group.command("follow")
@@ -315,7 +319,9 @@ def _place(file: str | None, connection: str | None, query: str | None) -> dict[
 def _columns(person: str | None, mapping: Path | None) -> dict[str, Any]:
     columns = ({} if person is None else {"person": person}) | ({} if mapping is None else read_mapping(mapping))
     if "person" not in columns:
-        raise InvalidSetting("Nothing says whom a record is about.", "Give --person COLUMN, or `person:` in the mapping.")
+        raise InvalidSetting(
+            "Nothing says whom a record is about.", "Give --person COLUMN, or `person:` in the mapping."
+        )
     return columns
 
 

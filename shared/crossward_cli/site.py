@@ -47,7 +47,10 @@ def status(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None
         console.print(f"each person: epsilon {budget['epsilon']:g} for life, {spent} spent, {left} left")
     print_table(
         ("dataset", "version", "rows", "persons", "from"),
-        ((d["name"], d["version"], f"{d['rows']:,}", f"{d['persons']:,}", d["place"]["where"]) for d in state["datasets"]),
+        (
+            (d["name"], d["version"], f"{d['rows']:,}", f"{d['persons']:,}", d["place"]["where"])
+            for d in state["datasets"]
+        ),
     )
     for job in state["jobs"]:
         console.print(f"job {job['number']}: {job['kind']} {job['dataset'] or ''}, {job['progress']:.0%} {job['step']}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
+import pyarrow as pa
 from pydantic import Field
 
 from crossward.privacy.budget import Budget
 from crossward.protocol.constants import FilterKind
 from crossward.study import Study
 from crossward.values import NotNegative, Positive, Slug
+from crossward_connector.tables import Table
 from crossward_service.http.views import Form
 from crossward_site.data import seating
 from crossward_site.data.checks import MOST_RECORDS
@@ -17,7 +20,7 @@ from crossward_site.data.jobs import Report, Work
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import Place
 from crossward_site.data.service import Vault, tidy
-from crossward_site.data.survey import check
+from crossward_site.data.survey import survey
 from crossward_site.data.tables import JobKind
 from crossward_site.site import Site
 
@@ -77,7 +80,31 @@ class Nothing(Form):
 
 def _check(site: Site, request: dict[str, Any], report: Report) -> Any:
     asked = Check.model_validate(request)
-    return check(site, asked.place, asked.mapping, _study(asked.study), asked.records_per_person, report)
+    with site.connectors.open(asked.place, None, lenient=True) as table:
+        heard = _Heard(table, report)
+        found = survey(heard, asked.mapping, _study(asked.study), most=asked.records_per_person)
+    return found.model_dump(mode="json")
+
+
+class _Heard:
+    """A table whose reading is reported."""
+
+    def __init__(self, table: Table, report: Report) -> None:
+        self.where, self.form, self.faults, self.progress = table.where, table.form, table.faults, 0.0
+        self._table, self._report = table, report
+
+    def line(self, row: int) -> str:
+        """Where a row stands, in words."""
+        return self._table.line(row)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches of the table."""
+        rows = 0
+        for batch in self._table.batches():
+            yield batch
+            rows += batch.num_rows
+            self.progress = self._table.progress
+            self._report(self.progress, f"{rows:,} rows read")
 
 
 def _open(site: Site, request: dict[str, Any], report: Report) -> Any:

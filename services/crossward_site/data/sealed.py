@@ -46,7 +46,9 @@ _SMALLER, _AS_IT_IS = pa.ipc.IpcWriteOptions(compression="lz4"), pa.ipc.IpcWrite
 
 def damaged(path: Path, why: str) -> StorageFailed:
     """A sealed copy that is not as it was written."""
-    return StorageFailed(f"The sealed copy {path.name} is damaged: {why}.", "Restore it from a backup, or refresh the data.")
+    return StorageFailed(
+        f"The sealed copy {path.name} is damaged: {why}.", "Restore it from a backup, or refresh the data."
+    )
 
 
 class Frames:
@@ -65,7 +67,9 @@ class Frames:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is not None:
             self._file.close()
             self._part.unlink(missing_ok=True)
@@ -118,7 +122,10 @@ def read_frames(path: Path, secret: bytes) -> Iterator[bytes]:
                 yield data
                 count += 1
     except OSError as error:
-        raise StorageFailed(f"The sealed copy {path.name} cannot be read: {error.strerror}.", "Restore it from a backup, or refresh the data.") from error
+        raise StorageFailed(
+            f"The sealed copy {path.name} cannot be read: {error.strerror}.",
+            "Restore it from a backup, or refresh the data.",
+        ) from error
 
 
 def _cipher(secret: bytes, name: str) -> AESGCM:
@@ -190,7 +197,9 @@ def compact(column: pa.Array) -> pa.Array:
 def _is_plain(numbers: pa.Array) -> bool:
     """Whether all are of a size that everybody writes alike: no exponent, no infinity, no negative zero."""
     size = pc.abs(numbers)
-    plain = pc.or_(pc.and_(pc.less(size, 1e15), pc.greater_equal(size, 1e-4)), pc.equal(pc.cast(numbers, pa.string()), "0"))
+    plain = pc.or_(
+        pc.and_(pc.less(size, 1e15), pc.greater_equal(size, 1e-4)), pc.equal(pc.cast(numbers, pa.string()), "0")
+    )
     return pc.all(plain).as_py() is not False  # None where all are missing: then there is nothing to lose
 
 

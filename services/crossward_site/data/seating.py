@@ -59,9 +59,7 @@ def put(site: Site, connection: Connection, file: str, digest: str, after: int) 
         raise Conflict("The table of seats has changed meanwhile.", "Try again.")
     version = 1 if last is None else last.version + 1
     site.append(connection, SeatsBody(version, digest))
-    connection.execute(
-        insert(seat_tables).values(version=version, file=file, commitment=digest, made=site.clock())
-    )
+    connection.execute(insert(seat_tables).values(version=version, file=file, commitment=digest, made=site.clock()))
     return version
 
 
@@ -83,7 +81,11 @@ def examine(site: Site) -> str:
         try:
             current(site, connection)
         except NotReady:
-            return "" if row is not None and digest_of(_file(site, row.file)) == row.commitment else str(seats_lost("it is damaged"))
+            return (
+                ""
+                if row is not None and digest_of(_file(site, row.file)) == row.commitment
+                else str(seats_lost("it is damaged"))
+            )
         except InvalidData as error:
             return str(error)
     return ""
@@ -120,7 +122,8 @@ def recover(site: Site) -> int:
         facts.SEATS_LOST.forget(connection)
         for table in (versions, datasets, seat_tables):
             connection.execute(delete(table))
-        line = site.append(connection, RecoverBody(site.ledger.recoveries(connection) + 1))
+        last = site.ledger.recovery(connection)
+        line = site.append(connection, RecoverBody(1 if last is None else int(last.body.subject) + 1))
     return line.sequence
 
 

@@ -247,7 +247,10 @@ def _ranges(parts: int) -> list[tuple[np.uint64, np.uint64]]:
     """All tags, cut into so many ranges: tags are spread evenly, whoever is there."""
     step = (1 << 64) // parts
     starts = [k * step for k in range(parts)]
-    return [(np.uint64(low), np.uint64(high)) for low, high in zip(starts, [*(s - 1 for s in starts[1:]), _LAST], strict=True)]
+    return [
+        (np.uint64(low), np.uint64(high))
+        for low, high in zip(starts, [*(s - 1 for s in starts[1:]), _LAST], strict=True)
+    ]
 
 
 def _chosen(

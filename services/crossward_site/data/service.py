@@ -151,7 +151,9 @@ class Vault:
     def _check_new(self, connection: Connection, name: str) -> None:
         self._site.check_running(connection)
         if connection.execute(select(datasets.c.name).where(datasets.c.name == name)).first() is not None:
-            raise AlreadyOpen(f"There is a dataset {name}.", f"Bring a new version: crossward site data refresh {name}.")
+            raise AlreadyOpen(
+                f"There is a dataset {name}.", f"Bring a new version: crossward site data refresh {name}."
+            )
 
     def _budget(self, connection: Connection, budget: Budget | None, rule: FilterKind) -> OpenBody | None:
         """The line that gives the site its budget; None where it has this one already."""
@@ -574,7 +576,9 @@ class PublicCounts:
     records_per_person: int
 
 
-def load_counts(connection: Connection, study: Study, role: Role, name: str, version: int | None = None) -> PublicCounts:
+def load_counts(
+    connection: Connection, study: Study, role: Role, name: str, version: int | None = None
+) -> PublicCounts:
     """The public numbers of a version for a study: no record is read."""
     current = connection.execute(_CURRENT, {"name": name}).scalar_one_or_none()
     row = connection.execute(_COUNTS, {"name": name, "version": version or current}).one_or_none()

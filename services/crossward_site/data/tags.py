@@ -97,8 +97,10 @@ def _shortened(texts: pa.StringArray) -> pa.StringArray:
     long = pc.fill_null(pc.greater(pc.binary_length(texts), LONGEST), False)
     if not pc.any(long).as_py():
         return texts
-    hashed = [hashlib.sha256(text.encode()).hexdigest() if is_long else text for text, is_long in
-              zip(texts.to_pylist(), long.to_pylist(), strict=True)]
+    hashed = [
+        hashlib.sha256(text.encode()).hexdigest() if is_long else text
+        for text, is_long in zip(texts.to_pylist(), long.to_pylist(), strict=True)
+    ]
     return pa.array(hashed, pa.string())
 
 

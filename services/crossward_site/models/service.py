@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hmac
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
 from crossward.errors import Conflict, Forged, NotFound
 from crossward.learning.model import Model
+from crossward.protocol.canonical import canonical
 from crossward.protocol.constants import certificate_id
 from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.messages import ModelMessage
@@ -19,7 +20,7 @@ from crossward.study.wire import to_model
 from crossward.study.work import TrainedModel, usable
 from crossward_service.db.engine import read
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.service import load_dataset
+from crossward_site.data.service import load_version
 from crossward_site.models.tables import models
 from crossward_site.models.views import ModelView, TargetStudiesView, TargetStudyView
 from crossward_site.site import Site
@@ -32,8 +33,8 @@ from crossward_site.tasks.tables import outbox
 class Served:
     """A study's model as the target uses it. `release` is the digest of what was published, None where nothing was.
 
-    `mapping` is that of the dataset it was trained on, as it reads now: how records come in for a prediction. It is
-    None where nothing was trained here.
+    `mapping` is how the records read that it was trained on, and how those of a prediction read. It is None where
+    nothing was trained here.
     """
 
     study: Study
@@ -69,11 +70,11 @@ class Models:
             row = connection.execute(select(models).where(models.c.study == study)).one_or_none()
             if row is None:
                 raise NotFound(f"There is no model of a study {study!r} here.", "GET /v1/studies lists them.")
-            task = tasks.find(connection, row.task)
-            mapping = None if task.dataset is None else load_dataset(connection, task.dataset).mapping
             known = self._loaded.get(study)
             if known is not None and known.task.id == row.task:
-                return replace(known, mapping=mapping)
+                return known
+            task = tasks.find(connection, row.task)
+            mapping = None if row.mapping is None else DataMap.from_data(json.loads(row.mapping))
             query = select(outbox.c.release, outbox.c.digest).where(outbox.c.task == row.task)
             release, digest = connection.execute(query).one()
         # They were verified, and checked against the study, before the task was charged.
@@ -132,6 +133,9 @@ def keep(site: Site, connection: Connection, task: Task, trained: TrainedModel, 
         raise Conflict(f"{task.study_id} is the id of another study's model.", "Refuse the task.")
     connection.execute(delete(models).where(models.c.study == task.study_id))
     values = {"study": task.study_id, "task": task.id, "sealed": sealed, "stored": site.clock()}
+    if task.dataset is not None:
+        mapping = load_version(connection, task.dataset, task.version).mapping
+        values["mapping"] = canonical(mapping.model_dump(mode="json")).decode()
     connection.execute(insert(models).values(values))
 
 

@@ -12,9 +12,11 @@ models = Table(
     Column("study", String(64), primary_key=True),
     Column("task", String(128), ForeignKey("tasks.id"), nullable=False),
     Column("sealed", LargeBinary),
+    Column("mapping", Text),
     Column("stored", Float, nullable=False),
 )
-"""The model a target uses for a study. `sealed` holds one that cannot be rebuilt from releases."""
+"""The model a target uses for a study. `sealed` holds one that cannot be rebuilt from releases, `mapping` how
+the records read that it was trained on: those of a prediction read the same way."""
 
 aucs = Table(
     "aucs",

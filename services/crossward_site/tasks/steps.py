@@ -276,9 +276,12 @@ def _check_reservation(site: Site, announcement: Announcement) -> None:
     with read(site.engine) as connection:
         line = site.ledger.find(connection, LineKind.RESERVE, task)
         released = site.ledger.find(connection, LineKind.RELEASE, task) is not None
+        recovery = site.ledger.recovery(connection)
         lost = released and not outbox.is_stored(connection, task)
     if lost:  # from an old backup: to train again would make other bytes than the ledger's
         raise Held("The ledger has a release of this task, and this database does not have its bytes: refuse the task.")
+    if line is not None and recovery is not None and line.sequence < recovery.sequence and not released:
+        raise Held("The table of seats was lost after the task was charged: nothing can be released. Refuse the task.")
     if line is None or line.body != body:
         raise Held(f"{UNFIT}what would be released is not what was charged.")
 

@@ -85,8 +85,8 @@ class Ledger(Protocol):
         """Whether there is a table of seats: one was committed to, and not lost since."""
         ...
 
-    def recoveries(self, connection: Connection) -> int:
-        """How often the table of seats was lost."""
+    def recovery(self, connection: Connection) -> Line | None:
+        """The last line that says that the table of seats was lost; no release of a charge before it is admitted."""
         ...
 
     def state(self, connection: Connection) -> State:
@@ -211,11 +211,10 @@ class SqlLedger(Ledger):
         with storage():
             return is_seated(self._book(connection).last)
 
-    def recoveries(self, connection: Connection) -> int:
-        """How often the table of seats was lost."""
+    def recovery(self, connection: Connection) -> Line | None:
+        """The last line that says that the table of seats was lost; no release of a charge before it is admitted."""
         with storage():
-            line = self._book(connection).last(LineKind.RECOVER)
-        return 0 if line is None else int(line.body.subject)
+            return self._book(connection).last(LineKind.RECOVER)
 
     def _book(self, connection: Connection) -> Book:
         return Book(connection, self._tables, self.owner, START)  # only to read: it never learns the head

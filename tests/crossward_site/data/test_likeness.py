@@ -15,14 +15,20 @@ COLUMNS = ("sex", "smoker", "centre")
 
 def people(seed: int, count: int = 2000) -> dict[str, np.ndarray]:
     draw = np.random.default_rng(seed)
-    return {"sex": draw.integers(0, 2, count), "smoker": draw.integers(0, 3, count), "centre": draw.integers(0, 5, count)}
+    return {
+        "sex": draw.integers(0, 2, count),
+        "smoker": draw.integers(0, 3, count),
+        "centre": draw.integers(0, 5, count),
+    }
 
 
 def likeness(rows: dict[str, np.ndarray], below: np.uint64 = ALL, *, texts: bool = False) -> Likeness:
     tags = np.random.default_rng(0).integers(0, 2**64, len(rows["sex"]), np.uint64)
     found = Likeness(COLUMNS, below)
     for half in np.array_split(np.arange(len(tags)), 3):
-        columns = {name: pa.array([str(v) for v in values[half]] if texts else values[half]) for name, values in rows.items()}
+        columns = {
+            name: pa.array([str(v) for v in values[half]] if texts else values[half]) for name, values in rows.items()
+        }
         found.add(pa.record_batch(columns), tags[half])
     return found
 

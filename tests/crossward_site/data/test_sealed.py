@@ -13,7 +13,25 @@ from crossward_site.data.sealed import Frames, SealedCopy, compact, pack, read_f
 
 SECRET = b"k" * 32
 texts = st.text(max_size=12) | st.sampled_from(
-    ["126", "126.0", "007", "7", "-0", "1e5", "100000", "0x10", " 5", "+5", "nan", "inf", "5.50", "5.5", "1,5", "", "NA"]
+    [
+        "126",
+        "126.0",
+        "007",
+        "7",
+        "-0",
+        "1e5",
+        "100000",
+        "0x10",
+        " 5",
+        "+5",
+        "nan",
+        "inf",
+        "5.50",
+        "5.5",
+        "1,5",
+        "",
+        "NA",
+    ]
 )
 
 

@@ -12,7 +12,15 @@ import pyarrow.parquet
 import pytest
 from sqlalchemy import insert
 
-from crossward.errors import AlreadyOpen, Conflict, EmptyData, InvalidData, InvalidEpsilon, InvalidSetting, StorageFailed
+from crossward.errors import (
+    AlreadyOpen,
+    Conflict,
+    EmptyData,
+    InvalidData,
+    InvalidEpsilon,
+    InvalidSetting,
+    StorageFailed,
+)
 from crossward.privacy.budget import Budget
 from crossward.protocol.constants import FilterKind, Role, TaskKind
 from crossward.protocol.ledger.lines import LineKind, ReserveBody
@@ -54,7 +62,14 @@ def lines(site: Site) -> list[str]:
 def charge(site: Site, name: str, version: int, task: str = "t1", *, state: TaskState = TaskState.RESERVED) -> None:
     """A task that was charged for a version, as the runner writes it down."""
     body = ReserveBody(task, "s", "0" * 64, (0, 1), 1000, 0, "1" * 64)
-    blank = {"study": "s", "study_hash": "0" * 64, "kind": TaskKind.TRAIN_TARGET, "message": "{}", "cause": "", "trouble": ""}
+    blank = {
+        "study": "s",
+        "study_hash": "0" * 64,
+        "kind": TaskKind.TRAIN_TARGET,
+        "message": "{}",
+        "cause": "",
+        "trouble": "",
+    }
     zero = dict.fromkeys(("attempt", "failures", "begun", "taken", "updated", "lease_seconds", "progress"), 0)
     with write(site.engine) as connection:
         site.append(connection, body)
@@ -234,7 +249,9 @@ def test_a_version_whose_ids_are_spelled_otherwise_is_refused(site, tmp_path) ->
         vault.refresh("a", place(tmp_path, (HEAD + table(40)).replace("p", "P").replace("Pid", "pid")))
     with pytest.raises(InvalidSetting, match=r"'pid'.*'smoker'.*look new"):
         vault.refresh("a", mapping=DataMap(person="smoker"))
-    assert vault.refresh("a", place(tmp_path, HEAD + table(40, start=20))).version == 2  # one half has left: that happens
+    assert (
+        vault.refresh("a", place(tmp_path, HEAD + table(40, start=20))).version == 2
+    )  # one half has left: that happens
 
 
 def test_other_peoples_rows_under_the_same_ids_are_refused(site, tmp_path) -> None:

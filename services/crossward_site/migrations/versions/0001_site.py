@@ -158,6 +158,7 @@ def _models() -> None:
         _text("study", 64, primary_key=True),
         sa.Column("task", sa.String(128), sa.ForeignKey("tasks.id"), nullable=False),
         sa.Column("sealed", sa.LargeBinary),
+        sa.Column("mapping", sa.Text),
         sa.Column("stored", sa.Float, nullable=False),
     )
     op.create_table(
