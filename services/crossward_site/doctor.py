@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import ExitStack, closing
 
 from crossward.client.http import NEVER
-from crossward.errors import CrosswardError, NotReady
+from crossward.errors import NotReady
 from crossward.methods import METHODS
 from crossward.privacy.budget import Budget
 from crossward.protocol.states import PartyState

@@ -22,7 +22,6 @@ from crossward_site.identity.secret import known_secret, site_secret
 from crossward_site.ledger.store import SiteLedger
 from crossward_site.migrations import MIGRATIONS, migrate
 
-
 NO_PLACES = Processes(Sources())
 """A site whose settings declare no place reads none."""
 

@@ -289,7 +289,7 @@ def _meaning(epsilon: float, records: int) -> str:
     after = [100 * p * odds / (1 - p + p * odds) for p in (0.01, 0.5)]
     each = f" A study that asks epsilon e of a record takes {records} e of a person." if records > 1 else ""
     return (
-        f"Each person at this site may lose epsilon {epsilon:g}, for life, in all datasets and studies together.{each}\n"
+        f"Each person at this site may lose epsilon {epsilon:g}, for life, in all data and studies together.{each}\n"
         f"Whoever suspects something about a person with 1 % may after everything be sure of it with at most "
         f"{after[0]:.3g} %, and with 50 % at most {after[1]:.3g} %.\n"
         "The budget is final once the first study is charged; until then `data undo` takes this back."

@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crossward.errors import InvalidSetting
 from crossward_cli.connections import at_site, wait_for_service
 from crossward_cli.data import group as data
 from crossward_cli.data import recover
-from crossward_cli.files import read_mapping, read_text
+from crossward_cli.files import read_mapping
 from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl
 from crossward_cli.output import print_json, print_pairs, print_table, say, tell
 from crossward_cli.services import SERVICES, add_commands

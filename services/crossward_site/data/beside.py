@@ -13,7 +13,7 @@ WAITING = 2
 
 
 class Beside:
-    """Does one thing after the other beside this thread; what went wrong is raised here, with the next or at the end."""
+    """Does one thing after the other beside this thread; what went wrong is raised with the next, or at the end."""
 
     def __init__(self) -> None:
         self._thread, self._waiting = ThreadPoolExecutor(1, "beside"), deque[Future[None]]()

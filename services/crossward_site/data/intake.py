@@ -81,15 +81,14 @@ def take_in(
     fit = None if study is None else Fit.empty(study)
     tagger, taking = Tagger(secret), _Taking()
     with Frames(file, secret) as frames, Beside() as sealing:
-        for batch in table.batches():
-            persons = _persons(table, batch, mapping.person, taking.rows, tagger)
+        for whole in table.batches():
+            batch, persons, records = _known(table, whole, mapping, taking.rows, tagger)
             taking.rows += len(batch)
             if len(opted_out) and (out := np.isin(persons, opted_out)).any():
                 taking.opted_out += int(np.count_nonzero(out))
-                batch, persons = batch.filter(pa.array(~out)), persons[~out]
+                batch, persons, records = batch.filter(pa.array(~out)), persons[~out], records[~out]
             if mapping.record is not None:
-                texts = _identities(table, batch, mapping.record, "record", taking.rows - len(batch))
-                taking.records.append(tagger.records(persons, texts))
+                taking.records.append(records)
             for name in names:
                 taking.missing[name] += missing_in(batch.column(batch.schema.get_field_index(name)))
             if reader is not None and fit is not None:
@@ -108,7 +107,7 @@ def take_in(
         table.form,
         names,
         _joined(taking.persons),
-        _joined(taking.records) if mapping.record is not None else None,
+        None if mapping.record is None else _joined(taking.records),
         taking.lengths,
         {name: taking.missing[name] for name in names},
         taking.opted_out,
@@ -140,8 +139,14 @@ def missing_in(column: pa.Array) -> int:
     return int(column.null_count)
 
 
-def _persons(table: Table, batch: pa.RecordBatch, column: str, row: int, tagger: Tagger) -> Tags:
-    return tagger.persons(_identities(table, batch, column, "person", row))
+def _known(
+    table: Table, batch: pa.RecordBatch, mapping: DataMap, row: int, tagger: Tagger
+) -> tuple[pa.RecordBatch, Tags, Tags]:
+    """A batch, whom its rows are about, and a key of each record: the person's own where records have no ids."""
+    persons = tagger.persons(_identities(table, batch, mapping.person, "person", row))
+    if mapping.record is None:
+        return batch, persons, persons
+    return batch, persons, tagger.records(persons, _identities(table, batch, mapping.record, "record", row))
 
 
 def _identities(table: Table, batch: pa.RecordBatch, column: str, what: str, row: int) -> pa.StringArray:

@@ -38,7 +38,7 @@ def current(site: Site, connection: Connection) -> tuple[SeatTable, int]:
         if _is_earlier(site, connection, row):
             raise NotReady(
                 "This database is an old backup: it does not know who came to the data after it was made.",
-                "Restore a later backup, or run crossward site recover. Until then the site works on with whom it knows.",
+                "Restore a later backup, or run crossward site recover. Until then it works on with whom it knows.",
             )
         raise seats_lost("it is not the one that the ledger names")
     return SeatTable.load(_file(site, row.file), row.commitment), row.version

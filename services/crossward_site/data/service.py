@@ -114,15 +114,15 @@ class Vault:
         with read(self._site.engine) as connection:
             self._check_new(connection, name)
             self._budget(connection, budget, rule)
-        with self._taking(name, place, mapping, records_per_person, study, progress) as taken:
-            with write(self._site.engine) as connection:
-                self._check_new(connection, name)
-                if (body := self._budget(connection, budget, rule)) is not None:
-                    self._site.append(connection, body)
-                opened = {"version": 1, "records_per_person": records_per_person, "opened": self._site.clock()}
-                connection.execute(insert(datasets).values(name=name, **opened))
-                self._register(connection, name, 1, place, mapping, taken)
-                return load_dataset(connection, name)
+        taking = self._taking(name, place, mapping, records_per_person, study, progress)
+        with taking as taken, write(self._site.engine) as connection:
+            self._check_new(connection, name)
+            if (body := self._budget(connection, budget, rule)) is not None:
+                self._site.append(connection, body)
+            opened = {"version": 1, "records_per_person": records_per_person, "opened": self._site.clock()}
+            connection.execute(insert(datasets).values(name=name, **opened))
+            self._register(connection, name, 1, place, mapping, taken)
+            return load_dataset(connection, name)
 
     def refresh(
         self,
@@ -137,7 +137,7 @@ class Vault:
         place, mapping = now.place if place is None else place, now.mapping if mapping is None else mapping
         if mapping.person != now.mapping.person:
             raise InvalidSetting(
-                f"{name} knows persons by the column {now.mapping.person!r}; by {mapping.person!r} each would look new.",
+                f"{name} knows persons by the column {now.mapping.person!r}; by {mapping.person!r} all would look new.",
                 f"Keep person: {now.mapping.person}, and name the column so in the file or the query.",
             )
         with self._taking(name, place, mapping, now.records_per_person, study, progress, now) as taken:
@@ -173,7 +173,7 @@ class Vault:
             return None
         if balance.spend.releases:
             raise AlreadyOpen(
-                f"Each person here has epsilon {Cost(balance.opened.nano_epsilon).epsilon:g} for life, and some of it is spent.",
+                f"Each person here has epsilon {Cost(balance.opened.nano_epsilon).epsilon:g} for life; some is spent.",
                 "Leave --epsilon out: a new dataset shares the budget that its people have.",
             )
         return body
@@ -447,7 +447,7 @@ def _check_same_people(name: str, seated: Seated) -> None:
     known = seated.left + seated.stayed
     if seated.left * 2 > known:
         raise InvalidData(
-            f"{seated.left} of the {known} persons that {name} knows are missing: spelled otherwise they would look new.",
+            f"{seated.left} of the {known} persons that {name} knows are missing: spelled otherwise all look new.",
             "Spell the ids as before (007 as a text is not the number 7), or point the dataset at the right data.",
         )
 

@@ -172,8 +172,8 @@ def _numbers(site: Site, connection: Connection, task: Task, dataset: str) -> Pu
         if site.ledger.find(connection, LineKind.RESERVE, task.id) is None:
             raise Declined(DeclineReason.NO_DATA, "The dataset is not open any more.") from None
         raise Held(
-            f"The task was charged for a version of {dataset} that is not here: restore a backup that has it, or refuse "
-            "the task."
+            f"The task was charged for a version of {dataset} that is not here: restore a backup that has it, or "
+            "refuse the task."
         ) from None
 
 

@@ -116,7 +116,11 @@ def test_every_flipped_bit_and_every_cut_is_noticed(tmp_path) -> None:
 
 
 def test_what_was_not_finished_has_no_name(tmp_path) -> None:
-    with pytest.raises(KeyError), Frames(tmp_path / "f", SECRET) as frames:
-        frames.write(b"one")
-        raise KeyError
+    def broken() -> None:
+        with Frames(tmp_path / "f", SECRET) as frames:
+            frames.write(b"one")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        broken()
     assert list(tmp_path.iterdir()) == []

@@ -147,7 +147,7 @@ def test_rows_before_an_undo() -> None:
     assert SeatTable.empty().rows_for(second.tags, "a").tolist() == [0] * 4
 
 
-# -- the file -----------------------------------------------------------------------------------------------------------
+# -- the file ---------------------------------------------------------------------------------------------------------
 def test_a_table_is_kept_and_its_digest_says_which(tmp_path) -> None:
     table = seated(seated(SeatTable.empty(), tags(3, 1, 2)).table, tags(2, 7), "b").table
     digest = table.save(tmp_path / "one", b"s" * 32)

@@ -218,7 +218,7 @@ def test_nothing_of_a_record_can_be_read_in_the_site(site, tmp_path) -> None:
     assert {path.stat().st_mode & 0o077 for path in site.home.glob("vault-*")} == {0}
 
 
-# -- versions -----------------------------------------------------------------------------------------------------------
+# -- versions ---------------------------------------------------------------------------------------------------------
 def test_persons_keep_their_rows_through_versions(site, study, tmp_path) -> None:
     vault = Vault(site)
     vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
@@ -290,7 +290,7 @@ def test_a_charge_is_for_one_version_and_it_stays(site, study, tmp_path) -> None
         all_rows(vault, study, "a", 2)
 
 
-# -- one person, one budget -----------------------------------------------------------------------------------------------
+# -- one person, one budget -------------------------------------------------------------------------------------------
 def test_a_second_dataset_shares_the_seats_and_the_budget(site, study, tmp_path) -> None:
     vault = Vault(site)
     with pytest.raises(InvalidSetting, match="--epsilon"):
@@ -329,7 +329,7 @@ def test_several_records_of_a_person_cost_as_many_times(site, study, tmp_path) -
     assert vault.report("one").records_dropped == 60
 
 
-# -- undo and erase -------------------------------------------------------------------------------------------------------
+# -- undo and erase ---------------------------------------------------------------------------------------------------
 def test_a_version_is_taken_back_until_it_is_charged(site, study, tmp_path) -> None:
     vault = Vault(site)
     vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
@@ -368,7 +368,7 @@ def test_who_is_erased_is_gone_from_every_copy_and_stays_away(site, study, tmp_p
     assert spent == 1000
 
 
-# -- files and crashes ------------------------------------------------------------------------------------------------------
+# -- files and crashes ------------------------------------------------------------------------------------------------
 def test_what_a_process_left_behind_is_removed(site, tmp_path) -> None:
     Vault(site).open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
     kept = sorted(path.name for path in site.home.iterdir())
