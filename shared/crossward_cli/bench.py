@@ -408,6 +408,38 @@ def _show_speed(report: SpeedReport, console: Console) -> None:
         console.print(note, highlight=False)
 
 
+# -- the vault ------------------------------------------------------------------------------------------------------
+@group.command("vault")
+def show_vault(
+    rows: Annotated[int, typer.Option(min=1000)] = 1_000_000,
+    columns: Annotated[int, typer.Option(min=2, max=1000)] = 50,
+    memory_mb: Annotated[int, typer.Option(min=16, help="What training may hold in memory at once.")] = 512,
+    folder: Annotated[Path | None, typer.Option(help="Where there is room for the table, thrice.")] = None,
+    json: Json = False,
+) -> None:
+    """How fast are data checked, opened and trained on, beside pyarrow reading the file? And in how much memory?"""
+    from crossward_lab.bench.vault import vault
+
+    with Console(stderr=True).status("starting") as status:
+        report = vault(rows, columns, memory_mb, status.update, folder)
+    if json:
+        print_json(report.describe())
+        return
+    title = f"{report.rows:,} x {report.columns} from Parquet ({report.file_mb:,.0f} MB)"
+    table = Table(title=title, title_justify="left")
+    table.add_column("step")
+    for heading in ("seconds", "x read", "peak MB", "connector MB", "slowest answer, s"):
+        table.add_column(heading, justify="right")
+    for step in report.steps:
+        connector = "" if step.connector_mb is None else f"{step.connector_mb:,.0f}"
+        answer = "" if step.slowest_answer is None else f"{step.slowest_answer:.3f}"
+        table.add_row(
+            step.name, f"{step.seconds:.2f}", f"{step.times_read:.1f}", f"{step.peak_mb:,.0f}", connector, answer
+        )
+    Console().print(table)
+    say("x read: times what pyarrow takes to read the file. Answers: /v1/status of the site, asked while it works.")
+
+
 # -- start-up -------------------------------------------------------------------------------------------------------
 @group.command("startup")
 def show_startup(json: Json = False, repeats: Annotated[int, typer.Option(min=1, help="Starts of each.")] = 7) -> None:

@@ -148,7 +148,7 @@ class SiteClient(Connected):
             if heard is not None:
                 heard(job)
             time.sleep(pause)
-            pause = min(1.0, 1.5 * pause)
+            pause = min(0.25, 1.2 * pause)
         if job["state"] == "cancelled":
             raise Conflict(f"Job {number} was cancelled.", "Nothing was changed. Ask again.")
         if job["state"] == "failed":

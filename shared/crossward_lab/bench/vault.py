@@ -1,0 +1,237 @@
+"""How fast are data checked, opened and trained on, beside pyarrow reading the same file? And in how much memory?
+
+    read     pyarrow.parquet.read_table, in a process of its own, the median of several
+    check    `data check` of a served site, over HTTP, with its connector in a process of its own
+    open     `data open` of the same site: read, sealed, seated, written down
+    train    a private logistic regression from the sealed copy: unsealed, encoded, fitted
+
+Peaks are what the kernel counts as resident at most (VmHWM): of the site's process and, beside it, of its connector.
+While the site works it is asked for its status again and again; the slowest answer is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crossward.client import SiteClient
+from crossward.learning.encoding import Number, Schema
+from crossward.privacy.budget import Budget
+from crossward.protocol.constants import Role
+from crossward.study import Study, study_for, work
+from crossward_site.data.service import Vault
+from crossward_site.main import init
+from crossward_site.settings import SiteSettings
+
+CHUNK = 1 << 20
+READS = 5
+DATASET = "bench"
+ASK_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step took. `times_read` is by how much longer than pyarrow's reading it was."""
+
+    name: str
+    seconds: float
+    times_read: float
+    peak_mb: float
+    connector_mb: float | None = None
+    slowest_answer: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VaultReport:
+    """All steps for one table."""
+
+    rows: int
+    columns: int
+    file_mb: float
+    memory_mb: int
+    steps: tuple[Step, ...]
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def vault(
+    rows: int, columns: int, memory_mb: int, tell: Callable[[str], None], folder: Path | None = None
+) -> VaultReport:
+    """Measure every step on a table of so many rows and columns."""
+    with tempfile.TemporaryDirectory(prefix="crossward-vault-", dir=folder) as name:
+        home = Path(name)
+        (home / "files").mkdir()
+        path = home / "files" / "table.parquet"
+        tell(f"writing {rows:,} rows")
+        write_table(path, rows, columns)
+        tell("reading with pyarrow")
+        read = _worker("read", home, columns)
+        steps = [Step("read", read["seconds"], 1.0, read["peak_mb"])]
+        settings = SiteSettings(data_dir=home / "site", data_roots={"files": home / "files"}, memory_mb=memory_mb)
+        token = str(init(settings))
+        (home / "site" / "settings.toml").write_text(
+            f'memory_mb = {memory_mb}\n[data_roots]\nfiles = "{home}/files"\n[data_limits]\nseconds = 86400\n'
+        )
+        place, mapping = {"kind": "parquet", "path": "table.parquet"}, {"person": "pid"}
+        text = study(columns).to_yaml()
+        with _served(home / "site") as (process, url), SiteClient(url, token) as client:
+
+            def measured(name: str, ask: Callable[[], Any]) -> Step:
+                tell(name)
+                with _watching(process, url, token) as seen:
+                    begun = time.perf_counter()
+                    ask()
+                    seconds = time.perf_counter() - begun
+                return Step(
+                    name, seconds, seconds / steps[0].seconds, seen.site_mb, seen.connector_mb, seen.slowest_answer
+                )
+
+            steps.append(measured("check", lambda: client.check_data(place, mapping, study=text)))
+            steps.append(measured("open", lambda: client.open_dataset(DATASET, place, mapping, epsilon=1.0)))
+        tell("train")
+        trained = _worker("train", home, columns)
+        steps.append(Step("train", trained["seconds"], trained["seconds"] / steps[0].seconds, trained["peak_mb"]))
+        return VaultReport(rows, columns, path.stat().st_size / 1e6, memory_mb, tuple(steps))
+
+
+def write_table(path: Path, rows: int, columns: int) -> None:
+    """A table of normal measurements with a person each and a label that two of them decide; seeded."""
+    draw, writer = np.random.default_rng(20260101), None
+    for start in range(0, rows, CHUNK):
+        count = min(CHUNK, rows - start)
+        values = draw.normal(size=(columns, count))
+        label = (values[0] + values[1 % columns] + draw.normal(size=count) > 0).astype(np.int8)
+        named = {f"x{index}": column for index, column in enumerate(values)}
+        table = pa.table({"pid": np.arange(start, start + count), "y": label, **named})
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def study(columns: int) -> Study:
+    """A study that reads all of it."""
+    features = tuple(Number(f"x{index}", -4.0, 4.0, "", 0.0) for index in range(columns))
+    return study_for(Schema(features), label={"name": "y", "positive": 1}, method="direct", targets=("here",))
+
+
+# -- one step in a process of its own -------------------------------------------------------------------------------
+def _worker(step: str, home: Path, columns: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "crossward_lab.bench.vault", step, str(home), str(columns)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | _paths())
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
+
+
+def _paths() -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def _read(home: Path) -> float:
+    taken = []
+    for _ in range(READS):
+        begun = time.perf_counter()
+        pq.read_table(home / "files" / "table.parquet")
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken)
+
+
+def _train(home: Path, columns: int) -> float:
+    settings = SiteSettings.load(data_dir=home / "site")
+    site, wanted = settings.open_site(), study(columns)
+    begun = time.perf_counter()
+    rows = Vault(site).rows(wanted, Role.TARGET, DATASET, work.trained_levels(wanted, Role.TARGET))
+    work.train(wanted, Role.TARGET, rows.X, rows.y, rows.spans)
+    return time.perf_counter() - begun
+
+
+def _main(step: str, home: Path, columns: int) -> None:
+    seconds = _read(home) if step == "read" else _train(home, columns)
+    print(json.dumps({"seconds": seconds, "peak_mb": _peak(os.getpid())}))
+
+
+# -- a served site --------------------------------------------------------------------------------------------------
+@contextmanager
+def _served(home: Path) -> Iterator[tuple[int, str]]:
+    """A site's service, as `crossward site serve` starts it, until it has answered."""
+    command = [sys.executable, "-m", "crossward_cli", "site", "serve", "--data-dir", str(home), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | _paths())
+    try:
+        assert process.stdout is not None
+        url = next(word for line in process.stdout for word in line.decode().split() if word.startswith("http://"))
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        yield process.pid, url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@dataclass(slots=True)
+class _Seen:
+    site_mb: float = 0.0
+    connector_mb: float = 0.0
+    slowest_answer: float = 0.0
+
+
+@contextmanager
+def _watching(process: int, url: str, token: str) -> Iterator[_Seen]:
+    """Ask the site again and again how it is, and see how much memory it and its connector take."""
+    seen, done = _Seen(), threading.Event()
+    with suppress(OSError):
+        Path(f"/proc/{process}/clear_refs").write_text("5")  # peaks are counted from here
+
+    def watch() -> None:
+        with SiteClient(url, token) as client:
+            while not done.is_set():
+                begun = time.perf_counter()
+                client.status()
+                seen.slowest_answer = max(seen.slowest_answer, time.perf_counter() - begun)
+                seen.connector_mb = max([seen.connector_mb, *map(_peak, _children(process))])
+                done.wait(ASK_SECONDS)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        thread.join()
+        seen.site_mb = _peak(process)
+
+
+def _peak(process: int) -> float:
+    """The most memory that a process had resident, in MB; 0 where it is gone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _children(process: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(child) for child in task.read_text().split()]
+    return found
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
