@@ -328,7 +328,11 @@ def check_columns(there: Iterable[str], wanted: Iterable[str], what: str) -> Non
     missing = [name for name in dict.fromkeys(wanted) if name not in names]
     if missing:
         alike = nearest(missing[0], names)
-        hint = f"Did you mean {alike!r}?" if alike and looks_like_name(alike) else "Give it, or map to a column that is there."
+        hint = (
+            f"Did you mean {alike!r}?"
+            if alike and looks_like_name(alike)
+            else "Give it, or map to a column that is there."
+        )
         raise InvalidData(f"{what} has no column {', '.join(map(repr, missing))}.", hint)
 
 
