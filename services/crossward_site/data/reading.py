@@ -30,6 +30,7 @@ from crossward.study import Study
 from crossward.study.features import NumberFeature, StudyFeature
 from crossward_site.data import units
 from crossward_site.data.mapping import Codes, ColumnMap, DataMap
+from crossward_site.data.shapes import looks_like_name
 
 Rows: TypeAlias = NDArray[np.intp]
 """Numbers of rows, rising."""
@@ -165,7 +166,7 @@ class NumberColumn:
     def read_values(self, values: Sequence[Any]) -> Values[np.float64]:
         """The numbers of plain values."""
         numbers, states = self._decisions.of(values)
-        return _sorted_out(numbers, np.arange(len(states)), states)
+        return _sorted_out(numbers, None, states)
 
     def _texts(self, column: pa.Array) -> Values[np.float64]:
         """Plain numbers are read at once; listed words, blanks and all that is odd come out as NaN, to be decided."""
@@ -240,16 +241,18 @@ class WordColumn:
                 column = column.dictionary_encode()
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
                 codes = np.where(_nulls(column), MISSING, UNREAD)
-                return _sorted_out(codes, np.arange(len(codes)), codes)
+                return _sorted_out(codes, None, codes)
         decided, states = self._decisions.of([*flat(column.dictionary).to_pylist(), None])
         places = _places(column)
-        rows = np.arange(len(places))
-        return _sorted_out(decided.astype(np.intp)[places], rows, states[places])
+        codes = np.take(decided.astype(np.intp), places)
+        if not states[:-1].any() and not column.null_count:
+            return Values(codes)
+        return _sorted_out(codes, None, np.take(states.astype(np.int8), places))
 
     def read_values(self, values: Sequence[Any]) -> Values[np.intp]:
         """The codes of plain values."""
         codes, states = self._decisions.of(values)
-        return _sorted_out(codes.astype(np.intp), np.arange(len(states)), states)
+        return _sorted_out(codes.astype(np.intp), None, states)
 
 
 class FeatureWords(WordColumn):
@@ -327,7 +330,11 @@ def check_columns(there: Iterable[str], wanted: Iterable[str], what: str) -> Non
     missing = [name for name in dict.fromkeys(wanted) if name not in names]
     if missing:
         alike = nearest(missing[0], names)
-        hint = f"Did you mean {alike!r}?" if alike else "Give it, or map to a column that is there."
+        hint = (
+            f"Did you mean {alike!r}?"
+            if alike and looks_like_name(alike)
+            else "Give it, or map to a column that is there."
+        )
         raise InvalidData(f"{what} has no column {', '.join(map(repr, missing))}.", hint)
 
 
@@ -381,17 +388,21 @@ def _nulls(column: pa.Array) -> NDArray[np.bool_]:
     return nulls
 
 
-def _places(column: Any) -> Rows:
+def _places(column: Any) -> NDArray[np.int32]:
     """The place of each value in the dictionary; that after the last where it is null."""
-    places: Rows = column.indices.cast(pa.int64()).fill_null(len(column.dictionary)).to_numpy().astype(np.intp)
-    return places
+    places = column.indices
+    if places.null_count:
+        places = places.cast(pa.int32()).fill_null(len(column.dictionary))
+    found: NDArray[np.int32] = places.to_numpy()
+    return found
 
 
-def _sorted_out(read: NDArray[V], rows: Rows, states: NDArray[np.intp]) -> Values[V]:
-    """The values, with the rows of each state; the states are those of the given rows."""
+def _sorted_out(read: NDArray[V], rows: Rows | None, states: NDArray[np.signedinteger[Any]]) -> Values[V]:
+    """The values, with the rows of each state; the states are those of the given rows, or of all."""
     if not states.any():
         return Values(read)
-    return Values(read, rows[states == MISSING], rows[states == UNREAD], rows[states == RECODED])
+    found = [np.flatnonzero(states == state) for state in (MISSING, UNREAD, RECODED)]
+    return Values(read, *(found if rows is None else [rows[places] for places in found]))
 
 
 def _pointed(value: Any, decimal: str) -> Any:
