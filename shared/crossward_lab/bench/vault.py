@@ -31,7 +31,6 @@ import pyarrow.parquet as pq
 
 from crossward.client import SiteClient
 from crossward.learning.encoding import Number, Schema
-from crossward.privacy.budget import Budget
 from crossward.protocol.constants import Role
 from crossward.study import Study, study_for, work
 from crossward_site.data.service import Vault
