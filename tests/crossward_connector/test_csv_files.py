@@ -25,7 +25,7 @@ def read(data, wanted=None, options=None, **more):
     return table, rows_of(table)
 
 
-# -- what it looks like ----------------------------------------------------------------------------------------------
+# -- what it looks like ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
@@ -71,7 +71,7 @@ def test_columns_come_as_wanted_and_values_as_written():
     assert rows == [{"c": "", "a": " 1 "}, {"c": "null", "a": 'x "y"'}]
 
 
-# -- what it is not --------------------------------------------------------------------------------------------------
+# -- what it is not ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -111,7 +111,9 @@ def test_what_cannot_be_read_is_named(data, words):
     assert refusal.value.fix
 
 
-@pytest.mark.parametrize(("data", "words"), [(b"", "is empty"), (b"\n\r\n \n"[:3], "is empty"), (b"a,b\n", "no records")])
+@pytest.mark.parametrize(
+    ("data", "words"), [(b"", "is empty"), (b"\n\r\n \n"[:3], "is empty"), (b"a,b\n", "no records")]
+)
 def test_a_table_without_records_is_named(data, words):
     with pytest.raises(EmptyData, match=words):
         read(data)

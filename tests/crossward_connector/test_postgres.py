@@ -27,13 +27,23 @@ class Clinic:
         self.admin.execute(f"CREATE SCHEMA {name} AUTHORIZATION {name}")
         self.admin.execute(f"SET search_path = {name}")
         self.admin.execute("CREATE TABLE visit (pid text, value float8, amount numeric, day date, ok bool, n int)")
-        self.admin.execute("INSERT INTO visit VALUES ('a', 0.1, 12.50, '2024-02-29', true, 1), ('b', null, 1e30, null, null, 2)")
-        self.admin.execute("CREATE FUNCTION sneak() RETURNS int LANGUAGE sql VOLATILE AS 'INSERT INTO visit (pid) VALUES (''z''); SELECT 1'")
+        self.admin.execute(
+            "INSERT INTO visit VALUES ('a', 0.1, 12.50, '2024-02-29', true, 1), ('b', null, 1e30, null, null, 2)"
+        )
+        self.admin.execute(
+            "CREATE FUNCTION sneak() RETURNS int LANGUAGE sql VOLATILE "
+            "AS 'INSERT INTO visit (pid) VALUES (''z''); SELECT 1'"
+        )
         self.admin.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {name} TO {name}")
         self.host = url.partition("host=")[2]
 
     def parameters(self, **more):
-        return {"host": self.host, "dbname": "postgres", "user": self.name, "options": f"-csearch_path={self.name}"} | more
+        return {
+            "host": self.host,
+            "dbname": "postgres",
+            "user": self.name,
+            "options": f"-csearch_path={self.name}",
+        } | more
 
     def read(self, query, wanted=None, limits=None, lenient=False, **more):
         limits = limits or Limits()
@@ -128,7 +138,8 @@ def test_too_much_too_long_and_nothing_are_named(clinic):
 
 
 def test_a_server_that_ends_the_connection_is_named(clinic):
-    query = "SELECT k, CASE WHEN k = 90000 THEN pg_terminate_backend(pg_backend_pid()) END AS x FROM generate_series(1, 100000) AS k"
+    end = "CASE WHEN k = 90000 THEN pg_terminate_backend(pg_backend_pid()) END"
+    query = f"SELECT k, {end} AS x FROM generate_series(1, 100000) AS k"
     with pytest.raises(InvalidData, match="ended the connection"):
         clinic.read(query)
 
@@ -168,5 +179,5 @@ def test_a_server_that_hangs_up_is_named():
 
         threading.Thread(target=hang_up, daemon=True).start()
         parameters = {"host": "127.0.0.1", "port": str(rude.getsockname()[1]), "dbname": "x", "sslmode": "disable"}
-        with pytest.raises(InvalidData, match="cannot be reached|ended the connection|TLS"):
+        with pytest.raises(InvalidData, match=r"cannot be reached|ended the connection|TLS"):
             PostgresSession("clinic", parameters, Limits())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
@@ -74,10 +75,8 @@ def test_a_message_with_other_bytes_is_valid_or_refused(at, value, cut):
     data = bytearray(BATCH.serialize().to_pybytes())
     data[at % len(data)] = value
     for bad in (bytes(data), bytes(data[: cut % len(data)])):
-        try:
+        with suppress(wire.Garbled):
             wire.batch_of(pa.py_buffer(bad), SCHEMA).validate(full=True)
-        except wire.Garbled:
-            pass
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def children() -> set[int]:
     return {pid for pid in STARTED if not gone(pid)}
 
 
-# -- what is read --------------------------------------------------------------------------------------------------------
+# -- what is read ------------------------------------------------------------------------------------------------------
 @BOTH
 def test_a_csv(kind, root, sources) -> None:
     (root / "table.csv").write_bytes('pid;größe\n1;2,5\n\n"a\nb";3\n7;8\n'.encode("cp1252"))
@@ -105,7 +105,7 @@ def test_every_encoding_is_there_when_no_file_can_be_opened_any_more(kind, root,
 @BOTH
 def test_faults(kind, root, sources) -> None:
     (root / "table.csv").write_bytes(b"pid,a\n1,2\n3\n\n4,5,6\n7,8\n")
-    with pytest.raises(InvalidData, match="exports/table.csv, line 3: The header has 2 columns, this record 1"):
+    with pytest.raises(InvalidData, match=r"exports/table.csv, line 3: The header has 2 columns, this record 1"):
         read(kind(sources), csv())
     table, rows = read(kind(sources), csv(), lenient=True)
     assert [row["pid"] for row in rows] == ["1", "7"]
@@ -147,10 +147,12 @@ def test_postgresql(kind, postgresql, tmp_path) -> None:
         admin.execute(f"CREATE ROLE {name} LOGIN")
         try:
             connectors = kind(Sources({}, {"clinic": clinic}))
-            rows = read(connectors, query("SELECT k, k::text AS t, k::numeric / 4 AS q FROM generate_series(1, 3) k"))[1]
+            rows = read(connectors, query("SELECT k, k::text AS t, k::numeric / 4 AS q FROM generate_series(1, 3) k"))[
+                1
+            ]
             assert [row["t"] for row in rows] == ["1", "2", "3"]
             assert float(rows[0]["q"]) == 0.25
-            with pytest.raises(InvalidData, match="more than read|not one SELECT"):
+            with pytest.raises(InvalidData, match=r"more than read|not one SELECT"):
                 read(connectors, query("WITH x AS (DELETE FROM pg_class RETURNING 1) SELECT * FROM x"))
             with pytest.raises(InvalidData, match="ended the connection"):
                 read(connectors, query("SELECT pg_terminate_backend(pg_backend_pid()) AS t"))
@@ -158,7 +160,7 @@ def test_postgresql(kind, postgresql, tmp_path) -> None:
             admin.execute(f"DROP ROLE {name}")
 
 
-# -- what is given up ------------------------------------------------------------------------------------------------------
+# -- what is given up --------------------------------------------------------------------------------------------------
 def test_a_connector_cannot_reach_what_is_the_sites(tmp_path) -> None:
     secret = tmp_path / "secret"
     secret.write_text(SECRET)
@@ -181,7 +183,9 @@ def test_a_connector_has_no_environment_no_files_and_no_words_of_its_own(root, s
         batches = table.batches()
         next(batches)
         (pid,) = children()
-        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+        status = dict(
+            line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line
+        )
         assert SECRET.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
         assert SECRET.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
         open_files = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
@@ -207,7 +211,7 @@ def test_a_password_is_on_no_command_line(monkeypatch, tmp_path) -> None:
     assert SECRET not in repr(seen[0].args) + str(refusal.value)
 
 
-# -- how it ends ------------------------------------------------------------------------------------------------------------
+# -- how it ends -------------------------------------------------------------------------------------------------------
 def test_it_ends_when_nobody_wants_more(root, sources) -> None:
     (root / "table.csv").write_bytes(b"pid,a\n" + b"1,2\n" * 4_000_000)
     with Processes(sources).open(csv(), None) as table:
@@ -220,9 +224,7 @@ def test_it_ends_when_nobody_wants_more(root, sources) -> None:
         (pid,) = children()
     assert gone(pid)
     with pytest.raises(KeyboardInterrupt), Processes(sources).open(csv(), None):
-        (pid,) = children()
         raise KeyboardInterrupt
-    assert gone(pid)
     assert not children()
 
 
@@ -231,12 +233,15 @@ def test_it_ends_with_the_site(root, sources) -> None:
     script = f"""
 import os
 from pathlib import Path
-from crossward_site.data.connector import Processes
+from crossward_site.data import connector
 from crossward_site.data.places import FilePlace, Sources
-with Processes(Sources({{"exports": Path({str(root)!r})}})).open(FilePlace(kind="csv", path="table.csv"), None) as table:
+popen, started = connector._popen, []
+connector._popen = lambda files: started.append(popen(files)) or started[0]
+connectors = connector.Processes(Sources({{"exports": Path({str(root)!r})}}))
+with connectors.open(FilePlace(kind="csv", path="table.csv"), None) as table:
     batches = table.batches()
     next(batches)
-    print([pid for task in os.listdir("/proc/self/task") for pid in open(f"/proc/self/task/{{task}}/children").read().split()][0], flush=True)
+    print(started[0].pid, flush=True)
     os.kill(os.getpid(), 9)
 """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -251,19 +256,19 @@ def test_it_ends_when_it_takes_too_long_or_says_nothing(sources, root) -> None:
     with closing(sqlite3.connect(root.parent / "clinic.db")) as connection:
         connection.execute("CREATE TABLE t (a)")
     endless = query("WITH RECURSIVE k(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM k) SELECT count(n) AS n FROM k")
-    with pytest.raises(InvalidData, match="clinic: nothing came for 1.5 seconds"):
+    with pytest.raises(InvalidData, match=r"clinic: nothing came for 1.5 seconds"):
         read(Processes(sources, Limits(silence=1.5)), endless)
     with pytest.raises(InvalidData, match=r"took longer than 1.5 seconds|took too long"):
         read(Processes(sources, Limits(seconds=1.5)), endless)
+    everything = query("WITH RECURSIVE k(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM k) SELECT n FROM k")
     with pytest.raises(InvalidData, match="more than 100,000 rows"):
-        everything = query("WITH RECURSIVE k(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM k) SELECT n FROM k")
         read(Processes(sources, Limits(rows=100_000)), everything)
     assert not children()
 
 
 def test_a_process_that_dies_is_named(root, sources) -> None:
     (root / "table.csv").write_bytes(b"pid,a\n" + b"1,2\n" * 4_000_000)
-    with pytest.raises(InvalidData, match=r"exports/table.csv: the reader broke down .signal 9"):  # noqa: SIM117
+    with pytest.raises(InvalidData, match=r"exports/table.csv: the reader broke down .signal 9"):  # noqa: PT012, SIM117
         with Processes(sources).open(csv(), None) as table:
             for _ in table.batches():
                 for pid in children():
@@ -286,18 +291,18 @@ def test_a_process_that_dies_is_named(root, sources) -> None:
 def test_words_that_are_not_ours_are_refused(words, root, sources, monkeypatch) -> None:
     (root / "table.csv").write_bytes(b"pid,a\n1,2\n")
     monkeypatch.setattr(connector, "_BOOT", f"import os; os.read(0, 1 << 20); os.write(1, {words!r})")
-    with pytest.raises(InvalidData, match="answers what it should not|broke down"):
+    with pytest.raises(InvalidData, match=r"answers what it should not|broke down"):
         read(Processes(sources), csv())
     assert not children()
 
 
-# -- bad input --------------------------------------------------------------------------------------------------------------
+# -- bad input ---------------------------------------------------------------------------------------------------------
 @BOTH
 @pytest.mark.parametrize("change", ["longer", "shorter", "replaced", "removed"])
 def test_a_file_that_changes_while_it_is_read_is_named(kind, change, root, sources) -> None:
     path = root / "table.csv"
     path.write_bytes(b"pid,a\n" + b"1,2\n" * 4_000_000)
-    with pytest.raises(InvalidData, match="exports/table.csv changed while it was read"):  # noqa: SIM117
+    with pytest.raises(InvalidData, match=r"exports/table.csv changed while it was read"):  # noqa: PT012, SIM117
         with kind(sources).open(csv(), None) as table:
             for number, _ in enumerate(table.batches()):
                 if number:
@@ -319,7 +324,7 @@ def test_large_and_empty_files_cost_nothing(root, sources) -> None:
     with (root / "table.csv").open("wb") as file:
         file.write(b"pid,a\n")
         file.truncate(8 << 30)
-    with pytest.raises(InvalidData, match="line 2: The line is longer than|zero byte"):
+    with pytest.raises(InvalidData, match=r"line 2: The line is longer than|zero byte"):
         read(Processes(sources), csv())
     with (root / "table.csv").open("wb") as file:
         file.truncate(8 << 30)
@@ -337,7 +342,7 @@ def test_a_parquet_file_that_bursts_only_when_it_is_unpacked_is_stopped_by_its_m
     text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(60_000, np.int32)), pa.array(["x" * 100_000]))
     pq.write_table(pa.table({"a": text}), root / "table.parquet", store_schema=False)
     assert (root / "table.parquet").stat().st_size < 1 << 20
-    with pytest.raises(InvalidData, match="memory|damaged|broke down") as refusal:
+    with pytest.raises(InvalidData, match=r"memory|damaged|broke down") as refusal:
         read(Processes(sources, Limits(memory=128 << 20)), PARQUET)
     assert "memory" in str(refusal.value)
     assert not children()
