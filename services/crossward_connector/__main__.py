@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import sys
 from typing import Any
 
 from crossward.errors import CrosswardError, InvalidData
@@ -18,9 +19,18 @@ from crossward_connector.sandbox import LOOK_UP, Sandbox
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 
 
+class _WithoutPandas:
+    """Arrow looks for pandas at its first array: large, and of no use here."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+
 def main() -> None:
     """Read the request, load what it needs, give up the rest, read the table."""
     request = Request.from_json(_whole(0))
+    sys.meta_path.insert(0, _WithoutPandas())
     requests.load(request.kind)
     gc.freeze()
     try:

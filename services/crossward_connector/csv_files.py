@@ -10,7 +10,7 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -212,7 +212,8 @@ class CsvReading:
         records = _records(data, self._delimiter.encode(), ended)
         if ended and records.open:
             self.faults.add(self._unclosed(records))
-        return (len(data) if ended else int(records.ends[-1]) + 1 if records.ends.size else 0), records
+        cut = len(data) if ended else int(records.ends[-1]) + 1 if records.ends.size else 0
+        return cut, replace(records, breaks=records.breaks[records.breaks < cut])
 
     def _unclosed(self, records: _Records) -> Fault:
         line = self._line + int(np.searchsorted(records.breaks, records.opened))

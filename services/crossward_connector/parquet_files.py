@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from crossward.errors import EmptyData
+from crossward.errors import CrosswardError, EmptyData
 from crossward_connector.tables import (
     Fault,
     Faults,
@@ -108,7 +109,7 @@ class ParquetReading:
             check_count(meta.num_columns, self._limits, self.faults)
             check_rows(meta.num_rows, self._limits, self.faults)
             self._check_sizes(meta, size)
-        except MemoryError:
+        except (MemoryError, CrosswardError):
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError):
             raise self._damaged() from None
@@ -161,7 +162,7 @@ class ParquetReading:
         while True:
             try:
                 batch = next(batches, None)
-            except MemoryError:
+            except (MemoryError, CrosswardError):
                 raise
             except (pa.ArrowException, OSError, ValueError):
                 raise self._damaged() from None
@@ -174,7 +175,7 @@ class ParquetReading:
             by_name = {name: batch.column(index) for index, name in enumerate(batch.schema.names)}
             columns = [make(by_name[name]) for name, (_, make) in zip(self.schema.names, self._makers, strict=True)]
             plain = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        except MemoryError:
+        except (MemoryError, CrosswardError):
             raise
         except (pa.ArrowException, KeyError, ValueError):
             raise self._damaged() from None
@@ -246,7 +247,8 @@ def _plain(kind: Any) -> _Maker | None:  # noqa: PLR0911 - a table of cases
     if types.is_floating(kind):
         return _cast(pa.float64())
     if types.is_decimal(kind):
-        return _cast(pa.float64() if kind.precision <= _EXACT_DIGITS and kind.scale >= 0 else pa.string())
+        exact = kind.precision <= _EXACT_DIGITS and 0 <= kind.scale <= _EXACT_DIGITS
+        return (pa.float64(), lambda column: _nearest(column, kind)) if exact else _cast(pa.string())
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
         return _cast(pa.string())
     if types.is_date(kind):
@@ -258,6 +260,13 @@ def _plain(kind: Any) -> _Maker | None:  # noqa: PLR0911 - a table of cases
     if types.is_time(kind):
         return _cast(pa.string())
     return None
+
+
+def _nearest(column: Any, kind: Any) -> Any:
+    """Short decimals as the nearest numbers: both the digits and the power of ten are exact, so the quotient is."""
+    wide = pc.cast(column, pa.decimal128(kind.precision, kind.scale))
+    digits = np.frombuffer(wide.buffers()[1] or b"", np.int64, 2 * len(wide), 16 * wide.offset)[::2]
+    return pa.array(digits / 10.0**kind.scale, pa.float64(), mask=np.asarray(wide.is_null()))
 
 
 def _iso(column: Any, zone: str) -> Any:

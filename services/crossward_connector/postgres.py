@@ -95,7 +95,16 @@ class PostgresSession:
         try:
             self._begin()
         except psycopg.Error as error:
-            raise self.refusal(error) from None
+            refusal = self.refusal(error)
+            self.close()
+            raise refusal from None
+        except InvalidSetting:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Roll back and leave."""
+        self.connection.close()
 
     def _begin(self) -> None:
         connection = self.connection
@@ -175,7 +184,7 @@ class PostgresReading:
 
     def close(self) -> None:
         """Roll back."""
-        self._session.connection.close()
+        self._session.close()
 
     def pieces(self) -> Iterator[Piece]:
         """All rows."""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from crossward_connector.tables import Limits, Reading
 
 CSV, PARQUET, POSTGRES, SQLITE = "csv", "parquet", "postgresql", "sqlite"
@@ -56,6 +58,7 @@ class Request:
 def load(kind: str) -> None:
     """Import all that reading this kind needs: afterwards no file may be opened."""
     importlib.import_module(f"crossward_connector.{_READERS[kind]}")
+    pa.array(["x"], pa.string())  # Arrow looks for pandas at the first array
 
 
 def connect(request: Request) -> Any:
@@ -73,6 +76,15 @@ def connect(request: Request) -> Any:
 
 def begin(request: Request, database: Any) -> Reading:
     """Look at the table's beginning: how it is written, and which columns it has."""
+    try:
+        return _begin(request, database)
+    except BaseException:
+        if database is not None:
+            database.close()
+        raise
+
+
+def _begin(request: Request, database: Any) -> Reading:
     wanted, limits, lenient = request.wanted, request.limits, request.lenient
     if request.kind == CSV:
         from crossward_connector.csv_files import CsvOptions, CsvReading

@@ -51,11 +51,14 @@ class Sandbox:
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
+        self._alone = False
         self.in_force: list[str] = []
 
     def enter(self, parent: int, memory: int, seconds: float, descriptors: Iterable[int]) -> None:
         """Limits, and an end together with the parent."""
         os.umask(0o077)
+        tasks = Path("/proc/self/task")
+        self._alone = tasks.exists() and len(list(tasks.iterdir())) == 1
         pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
         space = pages * resource.getpagesize() + memory + _SLACK
         cpus = os.cpu_count() or 1
@@ -91,7 +94,7 @@ class Sandbox:
                 pass
             self._die_with(parent)  # a new user is a new beginning for the kernel
         self._prctl(_SET_DUMPABLE, 0)
-        if len(os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else [0]) != 1:
+        if not self._alone:
             return
         if version := self._landlock((), connect=True):
             self.in_force.append(f"no file by name (Landlock {version})")

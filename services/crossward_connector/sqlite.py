@@ -71,9 +71,15 @@ class SqliteFile:
             self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(limits.cell, 1 << 16) + 1)
             self.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         except sqlite3.Error as error:
+            if hasattr(self, "connection"):
+                self.close()
             raise self.refusal(error) from None
         self.connection.set_authorizer(_authorize)
         self.connection.set_progress_handler(lambda: time.monotonic() > self._end, 100_000)
+
+    def close(self) -> None:
+        """Roll back and leave."""
+        self.connection.close()
 
     def refusal(self, error: sqlite3.Error) -> InvalidData:
         """Words for a failure; never the driver's, which may quote the query or a value."""
@@ -108,7 +114,7 @@ class SqliteReading:
 
     def close(self) -> None:
         """Roll back."""
-        self._file.connection.close()
+        self._file.close()
 
     def pieces(self) -> Iterator[Piece]:
         """All rows, as texts."""

@@ -1,81 +1,307 @@
-"""Where records lie: what cannot be read is named, without what opens it."""
+"""Where records may lie: under declared roots and on declared connections, and nowhere else."""
 
 from __future__ import annotations
 
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
+from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from crossward.errors import (
-    CrosswardError,
-    InvalidData,
+from crossward.errors import CrosswardError, EmptyData, InvalidData, InvalidSetting, NotFound
+from crossward_site.data import places
+from crossward_site.data.places import Connection, FilePlace, Place, QueryPlace, Sources
+
+SECRET = "hunter2 is the key"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A root with tables, beside the site's own folder."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "secret").write_text(SECRET)
+    (tmp_path / "exports" / "deep").mkdir(parents=True)
+    (tmp_path / "exports" / "deep" / "table.csv").write_bytes(b"pid,a\n1,2\n")
+    return tmp_path
+
+
+@pytest.fixture
+def sources(home: Path) -> Sources:
+    return Sources({"exports": home / "exports"}, {}, (home / "site",))
+
+
+def csv(path: str, **more) -> FilePlace:
+    return FilePlace(kind="csv", path=path, **more)
+
+
+def content(sources: Sources, place) -> bytes:
+    with sources.open(place) as source:
+        return b"".join(os.pread(file, 1000, 0) for file in source.files)
+
+
+def test_a_file_beneath_its_root_is_opened(sources) -> None:
+    assert content(sources, csv("deep/table.csv")) == b"pid,a\n1,2\n"
+    assert content(sources, csv("deep/table.csv", root="exports")) == b"pid,a\n1,2\n"
+    assert sources.where(csv("deep/table.csv")) == "exports/deep/table.csv"
+
+
+# -- what a steward may not even write ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"kind": "csv", "path": "/etc/passwd"},
+        {"kind": "csv", "path": "../site/secret"},
+        {"kind": "csv", "path": "deep/../../site/secret"},
+        {"kind": "csv", "path": ""},
+        {"kind": "csv", "path": "/"},
+        {"kind": "csv", "path": "a\0b"},
+        {"kind": "csv", "path": "a\nb"},
+        {"kind": "csv", "path": "http://host/table.csv"},
+        {"kind": "csv", "path": "s3://bucket/table.csv"},
+        {"kind": "csv", "path": "a", "root": "../x"},
+        {"kind": "csv", "path": "a", "root": "/etc"},
+        {"kind": "csv", "path": "a", "delimiter": '"'},
+        {"kind": "csv", "path": "a", "delimiter": ",", "decimal": ","},
+        {"kind": "csv", "path": "a", "url": "sqlite://"},
+        {"kind": "parquet", "path": "a", "delimiter": ","},
+        {"kind": "pickle", "path": "a"},
+        {"kind": "sql", "url": "sqlite:////etc/x", "query": "SELECT 1"},
+        {"kind": "sql", "connection": "sqlite:////etc/x", "query": "SELECT 1"},
+        {"kind": "sql", "connection": "${HOME}", "query": "SELECT 1"},
+        {"kind": "sql", "connection": "clinic", "query": ""},
+        {"path": "a"},
+    ],
 )
-from crossward.privacy.budget import Budget
-from crossward_site.data.mapping import DataMap
-from crossward_site.data.places import CsvPlace, ParquetPlace, SqlPlace
-from crossward_site.data.service import Vault
-
-MAP = DataMap(person="pid")
+def test_no_address_scheme_or_way_out_is_taken(place) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Place).validate_python(place)
 
 
-BUDGET = Budget.of(3)
+def test_a_variable_is_a_name_like_any_other(sources, monkeypatch) -> None:
+    monkeypatch.setenv("SECRET_PATH", "../site/secret")
+    for path in ("${SECRET_PATH}", "$SECRET_PATH", "~", "~root"):
+        with pytest.raises(InvalidData, match="no such file"):
+            content(sources, csv(path))
+
+
+# -- what lies beneath a root and leads out ----------------------------------------------------------------------------
+def hostile(home: Path, kind: str) -> str:
+    root = home / "exports"
+    match kind:
+        case "link to a file":
+            (root / "x.csv").symlink_to(home / "site" / "secret")
+        case "relative link":
+            (root / "x.csv").symlink_to("../site/secret")
+        case "link to a folder":
+            (root / "out").symlink_to(home / "site")
+            return "out/secret"
+        case "link to the root's parent":
+            (root / "out").symlink_to("..")
+            return "out/site/secret"
+        case "link through /proc":
+            (root / "x.csv").symlink_to("/proc/self/environ")
+        case "link to itself":
+            (root / "x.csv").symlink_to("x.csv")
+        case "pipe":
+            os.mkfifo(root / "x.csv")
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(root / "x.csv"))
+        case "folder":
+            (root / "x.csv").mkdir()
+    return "x.csv"
+
+
+KINDS = ["link to a file", "relative link", "link to a folder", "link to the root's parent", "link through /proc"]
+KINDS += ["link to itself", "pipe", "socket", "folder"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", ["with openat2", "without"])
+def test_what_leads_out_or_is_no_file_is_refused(home, sources, kind, kernel, monkeypatch) -> None:
+    if kernel == "without":
+        monkeypatch.setattr(places, "_openat2", lambda top, path: None)
+    path = hostile(home, kind)
+    with pytest.raises(InvalidData) as refusal:
+        content(sources, csv(path))
+    assert SECRET not in str(refusal.value)
+    assert ("link leads out" in str(refusal.value)) == ("link" in kind)
+
+
+def test_a_device_is_refused(home) -> None:
+    if os.geteuid():
+        pytest.skip("only root makes devices")
+    os.mknod(home / "exports" / "x.csv", 0o600 | 0o020000, os.makedev(1, 5))
+    with pytest.raises(InvalidData, match="a device"):
+        content(Sources({"exports": home / "exports"}), csv("x.csv"))
+
+
+def test_a_link_that_stays_inside_is_followed(home, sources) -> None:
+    (home / "exports" / "latest.csv").symlink_to("deep/table.csv")
+    assert content(sources, csv("latest.csv")) == b"pid,a\n1,2\n"
+
+
+def test_what_is_not_there_is_named(sources) -> None:
+    with pytest.raises(InvalidData, match="no such file"):
+        content(sources, csv("nowhere.csv"))
+    with pytest.raises(InvalidData, match="no folder"):
+        content(sources, csv("deep/table.csv/x"))
+    with pytest.raises(NotFound, match=r"No root 'other' is declared.*there is exports"):
+        content(sources, csv("a.csv", root="other"))
+    with pytest.raises(NotFound, match="No root is declared"):
+        content(Sources(), csv("a.csv"))
+    with pytest.raises(NotFound, match="No connection 'clinic' is declared"):
+        content(sources, QueryPlace(kind="sql", connection="clinic", query="SELECT 1"))
+    with pytest.raises(InvalidData, match=r"Several roots.*exports, other"):
+        content(Sources({"exports": Path("/a"), "other": Path("/b")}), csv("a.csv"))
+    with pytest.raises(InvalidData, match=r"root of lost/a.csv cannot be opened"):
+        content(Sources({"lost": Path("/nowhere/at/all")}), csv("a.csv"))
+
+
+def test_a_folder_of_parquet_files_is_opened_in_order(home, sources) -> None:
+    folder = home / "exports" / "parts"
+    folder.mkdir()
+    for name in ("b.parquet", "a.parquet", ".hidden.parquet", "_SUCCESS", "note.txt"):
+        (folder / name).write_text(name)
+    place = FilePlace(kind="parquet", path="parts")
+    assert content(sources, place) == b"a.parquetb.parquet"
+    (folder / "c.parquet").symlink_to(home / "site" / "secret")
+    with pytest.raises(InvalidData, match="link leads out"):
+        content(sources, place)
+    (folder / "c.parquet").unlink()
+    (folder / "c.parquet").mkdir()
+    with pytest.raises(InvalidData, match="is a folder"):
+        content(sources, place)
+    with pytest.raises(EmptyData, match="no file named"):
+        content(sources, FilePlace(kind="parquet", path="deep"))
+
+
+def test_a_change_is_seen(home, sources) -> None:
+    place, path = csv("deep/table.csv"), home / "exports" / "deep" / "table.csv"
+    with sources.open(place) as source:
+        assert not sources.changed(place, source)
+        with path.open("ab") as file:
+            file.write(b"3,4\n")
+        assert sources.changed(place, source)
+    with sources.open(place) as source:
+        new = path.with_name("new")
+        new.write_bytes(path.read_bytes())
+        new.rename(path)
+        assert sources.changed(place, source)
+    with sources.open(place) as source:
+        path.unlink()
+        assert sources.changed(place, source)
+
+
+def test_descriptors_are_closed(sources) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for path in ("deep/table.csv", "nowhere", "deep"):
+        with suppress(CrosswardError):
+            content(sources, csv(path))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+# -- what the settings may declare -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("root", ["/", "/proc", "/proc/self", "/sys", "/dev", "/dev/shm/x", "/run", "/run/secrets"])
+def test_a_root_of_the_system_is_refused(root) -> None:
+    with pytest.raises(InvalidSetting, match=r"data_roots.x: this folder is the system's"):
+        Sources({"x": Path(root)}).check()
+
+
+@pytest.mark.parametrize("root", ["site", "site/inside", ".", "link", "exports/../site"])
+def test_a_root_that_reaches_the_sites_own_folder_is_refused(home, root) -> None:
+    (home / "link").symlink_to(home / "site")
+    closed = Sources({"x": home / root}, {}, (home / "site",))
+    with pytest.raises(InvalidSetting, match="keeps to itself"):
+        closed.check()
+    with pytest.raises(InvalidSetting, match="keeps to itself"):
+        content(closed, csv("secret"))
+
+
+def test_a_root_that_becomes_a_link_later_is_refused(home, sources) -> None:
+    sources.check()
+    (home / "exports").rename(home / "elsewhere")
+    (home / "exports").symlink_to(home / "site")
+    with pytest.raises(InvalidSetting, match="keeps to itself"):
+        content(sources, csv("secret"))
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "smb3", "fuse.sshfs", "fuse.s3fs", "9p", "ceph"])
+def test_a_remote_file_system_is_refused_at_start_and_when_it_is_opened(home, sources, kind, monkeypatch) -> None:
+    about = os.open(home / "exports" / "deep", os.O_RDONLY)
+    number = Path(f"/proc/self/fdinfo/{about}").read_text().split("mnt_id:")[1].split()[0]
+    os.close(about)
+    mounts = [places._Mount(number, home / "exports", kind)]
+    monkeypatch.setattr(places, "_mounts", lambda: mounts)
+    with pytest.raises(InvalidSetting, match=f"remote file system .{kind}"):
+        sources.check()
+    mounts[0] = places._Mount(number, home / "exports" / "deep", kind)  # mounted below the root
+    sources.check()
+    with pytest.raises(InvalidData, match=f"remote file system .{kind}"):
+        content(sources, csv("deep/table.csv"))
+
+
+def test_mounts_are_read_as_the_kernel_writes_them() -> None:
+    assert any(mount.point == Path("/") for mount in places._mounts())
+    assert places._mounted(Path("/proc/self")) == "proc"
 
 
 @pytest.mark.parametrize(
-    "where",
+    ("url", "words"),
     [
-        CsvPlace(path="/nowhere/table.csv"),
-        ParquetPlace(kind="parquet", path="/nowhere/table.parquet"),
-        SqlPlace(kind="sql", url="sqlite:////nowhere/clinic.db", query="SELECT 1"),
-        SqlPlace(kind="sql", url="nosuch://u:hunter2@host/db", query="SELECT 1"),
+        ("mysql://host/db", "'mysql' is not read"),
+        ("postgresql+psycopg2://host/db", "is not read"),
+        ("sqlite+pysqlcipher:///x", "is not read"),
+        ("oracle://hunter2@host", "is not read"),
+        ("banana", "no URL"),
+        ("postgresql://host:port/db", "no URL"),
+        ("sqlite://", "no SQLite file"),
+        ("sqlite:///:memory:", "no SQLite file"),
+        ("sqlite:///file:x?mode=rw", "no SQLite file"),
+        ("sqlite:////x.db?mode=rwc", "no SQLite file"),
+        ("postgresql://host/db?passfile=/etc/passwd", "'passfile' is not taken"),
+        ("postgresql://host/db?service=hunter", "'service' is not taken"),
+        ("postgresql://host/db?password=hunter2", "'password' is not taken"),
     ],
 )
-def test_a_place_that_cannot_be_read(site, where) -> None:
-    with pytest.raises(CrosswardError) as refusal:
-        Vault(site).connect("a", where, MAP, BUDGET)
-    assert "nowhere" in str(refusal.value) or "host" in str(refusal.value)
+def test_connections_of_another_kind_are_refused(url, words) -> None:
+    with pytest.raises(ValidationError, match=words) as refusal:
+        Connection(url=SecretStr(url))
     assert "hunter2" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("sqlite:////data/clinic.db", "sqlite:////data/clinic.db"),
-        ("postgresql://host:5432/clinic?sslmode=require", "postgresql://host:5432/clinic"),
-        ("postgresql://u:hunter2@host/clinic", "postgresql://host/clinic"),
-        ("postgresql://u:hun@ter2@host/clinic", "postgresql://host/clinic"),
-        ("postgresql://u:hun?ter2@host/clinic", "postgresql://"),
-        ("postgresql://host/clinic?password=hun@ter2", "postgresql://"),
-        ("banana://banana", "banana://banana"),
-        ("banana", "banana"),
-        ("${CLINIC_URL}", "${CLINIC_URL}"),
-        ("host=h password=hunter2", "a database"),
-        ("u:hunter2@host", "a database"),
-    ],
-)
-def test_a_database_is_named_without_what_opens_it(url, shown) -> None:
-    assert SqlPlace(kind="sql", url=url, query="SELECT 1").where == f"the query on {shown}"
+def test_a_connection_is_opened_with_what_was_declared(tmp_path) -> None:
+    (tmp_path / "password").write_text("hunter2\n")
+    connection = Connection(
+        url=SecretStr("postgresql://reader@db:5433/clinic?sslmode=require"), password_file=tmp_path / "password"
+    )
+    assert connection.parameters() == {
+        "host": "db", "port": "5433", "user": "reader", "password": "hunter2", "dbname": "clinic", "sslmode": "require"
+    }  # fmt: skip
+    assert "hunter2" not in repr(connection) + str(connection.model_dump())
+    (tmp_path / "password").unlink()
+    with pytest.raises(InvalidSetting, match="cannot be read"):
+        connection.parameters()
+    short = Connection(url=SecretStr("postgresql://reader:change@db/clinic"))  # their password is theirs to choose
+    assert short.parameters()["password"] == "change"
 
 
-@pytest.mark.parametrize(
-    ("url", "query", "words"),
-    [
-        ("banana", "SELECT 1", "banana fails: this is no URL such as"),
-        ("banana://banana", "SELECT 1", "banana://banana fails: no such kind of database"),
-        ("mysql+nosuchdriver://host/db", "SELECT 1", "no such kind of database"),
-        ("sqlite://", "CREATE TABLE visit (pid TEXT)", "the query on sqlite:// gives no table. Give a query that only"),
-        ("sqlite://", "SELECT * FROM nowhere", "no such table: nowhere. Check"),
-    ],
-)
-def test_a_query_that_makes_no_sense_is_named_in_words(url, query, words) -> None:
-    where = SqlPlace(kind="sql", url=url, query=query)
-    for read_it in (where.names, lambda: where.read(["pid"])):
-        with pytest.raises(InvalidData) as refusal:
-            read_it()
-        assert words in str(refusal.value)
+def test_an_sqlite_file_of_the_sites_own_is_refused(home) -> None:
+    (home / "out").symlink_to(home / "site")
+    query = QueryPlace(kind="sql", connection="own", query="SELECT 1")
+    for path in ("site/site.sqlite3", "out/site.sqlite3"):
+        own = Sources({}, {"own": Connection(url=SecretStr(f"sqlite:///{home}/{path}"))}, (home / "site",))
+        with pytest.raises(InvalidSetting, match="file of the site itself"):
+            own.check()
+        with pytest.raises(InvalidSetting, match="file of the site itself"):
+            content(own, query)
 
 
-@pytest.mark.parametrize(
-    "url", ["sqlite:////tmp/\0.db", "postgresql://host:port/db", "sqlite:///x.db?timeout=soon", "://", "\0"]
-)
-def test_a_sql_address_that_makes_no_sense_is_a_named_error(url) -> None:
-    with pytest.raises(InvalidData, match="Check URL"):
-        SqlPlace(kind="sql", url=url, query="SELECT 1").names()
+def test_an_sqlite_file_that_is_not_there_is_not_made(home) -> None:
+    lost = Sources({}, {"clinic": Connection(url=SecretStr(f"sqlite:///{home}/clinik.db"))}, (home / "site",))
+    lost.check()
+    with pytest.raises(InvalidData, match="not there"):
+        content(lost, QueryPlace(kind="sql", connection="clinic", query="SELECT 1"))
+    assert not (home / "clinik.db").exists()

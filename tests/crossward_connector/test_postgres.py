@@ -1,0 +1,183 @@
+"""Queries on PostgreSQL: they read, and nothing else; what the server says is told in our words."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from crossward.errors import CrosswardError, EmptyData, InvalidData, InvalidSetting
+from crossward_connector.postgres import PostgresReading, PostgresSession
+from crossward_connector.tables import Limits, Opened
+
+
+class Clinic:
+    """A schema with a table, and a role that may read it and, worse, write it."""
+
+    def __init__(self, url):
+        self.url = url
+        self.name = f"t{secrets.token_hex(6)}"
+        self.admin = psycopg.connect(url, autocommit=True)
+        name = self.name
+        self.admin.execute(f"CREATE ROLE {name} LOGIN")
+        self.admin.execute(f"CREATE SCHEMA {name} AUTHORIZATION {name}")
+        self.admin.execute(f"SET search_path = {name}")
+        self.admin.execute("CREATE TABLE visit (pid text, value float8, amount numeric, day date, ok bool, n int)")
+        self.admin.execute(
+            "INSERT INTO visit VALUES ('a', 0.1, 12.50, '2024-02-29', true, 1), ('b', null, 1e30, null, null, 2)"
+        )
+        self.admin.execute(
+            "CREATE FUNCTION sneak() RETURNS int LANGUAGE sql VOLATILE "
+            "AS 'INSERT INTO visit (pid) VALUES (''z''); SELECT 1'"
+        )
+        self.admin.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {name} TO {name}")
+        self.host = url.partition("host=")[2]
+
+    def parameters(self, **more):
+        return {
+            "host": self.host,
+            "dbname": "postgres",
+            "user": self.name,
+            "options": f"-csearch_path={self.name}",
+        } | more
+
+    def read(self, query, wanted=None, limits=None, lenient=False, **more):
+        limits = limits or Limits()
+        session = PostgresSession("clinic", self.parameters(**more), limits)
+        with closing(session.connection), closing(PostgresReading(session, query, wanted, limits, lenient)) as reading:
+            table = Opened("clinic", reading, limits)
+            return table, [row for batch in table.batches() for row in batch.to_pylist()]
+
+    def count(self):
+        return self.admin.execute("SELECT count(*) FROM visit").fetchone()[0]
+
+
+@pytest.fixture
+def clinic(postgresql):
+    clinic = Clinic(postgresql)
+    yield clinic
+    clinic.admin.execute(f"DROP SCHEMA {clinic.name} CASCADE")
+    clinic.admin.execute(f"DROP ROLE {clinic.name}")
+    clinic.admin.close()
+
+
+def test_values_come_as_plain_columns(clinic):
+    table, rows = clinic.read("SELECT * FROM visit ORDER BY pid", ["pid", "value", "amount", "day", "ok", "n"])
+    assert rows == [
+        {"pid": "a", "value": 0.1, "amount": "12.50", "day": "2024-02-29", "ok": True, "n": 1},
+        {"pid": "b", "value": None, "amount": "1" + "0" * 30, "day": None, "ok": None, "n": 2},
+    ]
+    assert (table.form.kind, table.line(1)) == ("sql", "row 2")
+
+
+def test_rows_are_streamed_in_order(clinic):
+    _, rows = clinic.read("SELECT k AS n FROM generate_series(1, 200000) AS k ORDER BY k")
+    assert [row["n"] for row in rows] == list(range(1, 200_001))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("INSERT INTO visit (pid) VALUES ('z') RETURNING pid", "not one SELECT"),
+        ("WITH x AS (INSERT INTO visit (pid) VALUES ('z') RETURNING pid) SELECT * FROM x", "more than read"),
+        ("SELECT sneak()", "more than read"),
+        ("SELECT 1; INSERT INTO visit (pid) VALUES ('z')", "not one SELECT"),
+        ("SELECT 1; COMMIT; INSERT INTO visit (pid) VALUES ('z')", "not one SELECT"),
+        ("SELECT 1; ROLLBACK; BEGIN READ WRITE; DELETE FROM visit; COMMIT", "not one SELECT"),
+        ("SELECT 1) TO PROGRAM 'id' --", "not one SELECT"),
+        ("SELECT pid INTO copy FROM visit", "not one SELECT|more than read|not understood"),
+        ("SELECT * FROM visit FOR UPDATE", "more than read"),
+        ("COMMIT", "not one SELECT"),
+        ("COPY visit TO STDOUT", "not one SELECT"),
+        ("COPY (SELECT 1) TO PROGRAM 'id'", "not one SELECT"),
+        ("DO $$ BEGIN DELETE FROM visit; END $$", "not one SELECT"),
+        ("SET default_transaction_read_only = off", "not one SELECT"),
+        ("CREATE TEMP TABLE t AS SELECT 1", "not one SELECT"),
+        ("DROP TABLE visit", "not one SELECT"),
+        ("SELECT set_config('transaction_read_only', 'off', false), sneak()", "more than read"),
+        ("SELECT set_config('transaction_read_only', 'off', true)", "more than read|refuses"),
+        ("SELECT pg_read_file('/etc/passwd')", "may not read this"),
+        ("SELECT * FROM pg_authid", "may not read this"),
+        ("SELECT lo_import('/etc/passwd')", "may not read this|more than read"),
+        ("SELECT * FROM hunter2", "a table that is not there"),
+        ("SELECT hunter2 FROM visit", "a column that is not there"),
+        ("SELECT 'hunter2'::int", "cannot be computed"),
+        ("SELECT 1 / (n - n) FROM visit", "cannot be computed"),
+        ("hunter2", "not one SELECT"),
+        ("SELECT 'a\0b'", "characters that no query"),
+        ("SELECT n AS a, n AS a FROM visit", "'a' is there twice"),
+        ("SELECT ARRAY[1, 2] AS a", "'a' holds no single values"),
+        ("SELECT '{}'::jsonb AS a", "'a' holds no single values"),
+        ("SELECT 'x'::bytea AS a", "'a' holds no single values"),
+    ],
+)
+def test_what_does_more_than_read_is_refused(clinic, query, words):
+    with pytest.raises(InvalidData, match=words) as refusal:
+        clinic.read(query)
+    assert "hunter2" not in str(refusal.value)
+    assert clinic.count() == 2
+
+
+def test_too_much_too_long_and_nothing_are_named(clinic):
+    with pytest.raises(InvalidData, match="more than 1,000 rows"):
+        clinic.read("SELECT generate_series(1, 1000000000) AS n", limits=Limits(rows=1000))
+    with pytest.raises(InvalidData, match="took too long"):
+        clinic.read("SELECT pg_sleep(600)::text AS n", limits=Limits(seconds=0.2))
+    with pytest.raises(InvalidData, match="3 columns; 2 are the limit"):
+        clinic.read("SELECT 1 AS a, 2 AS b, 3 AS c", limits=Limits(columns=2))
+    with pytest.raises(InvalidData, match="row 1: A cell of the column 'a' is longer"):
+        clinic.read("SELECT repeat('x', 2000) AS a", limits=Limits(cell=1000))
+    with pytest.raises(EmptyData, match="no records"):
+        clinic.read("SELECT * FROM visit WHERE pid = 'nobody'")
+    with pytest.raises(CrosswardError, match="no columns"):
+        clinic.read("SELECT FROM visit")
+
+
+def test_a_server_that_ends_the_connection_is_named(clinic):
+    end = "CASE WHEN k = 90000 THEN pg_terminate_backend(pg_backend_pid()) END"
+    query = f"SELECT k, {end} AS x FROM generate_series(1, 100000) AS k"
+    with pytest.raises(InvalidData, match="ended the connection"):
+        clinic.read(query)
+
+
+def test_a_role_that_could_read_the_servers_files_is_refused(clinic):
+    clinic.admin.execute(f"GRANT pg_read_server_files TO {clinic.name}")
+    for user in (clinic.name, "tester"):
+        with pytest.raises(InvalidSetting, match="may do more than read tables"):
+            clinic.read("SELECT 1 AS a", user=user)
+
+
+def test_a_database_that_is_not_there_or_lets_nobody_in_is_named(clinic):
+    with pytest.raises(InvalidData, match="refuses the login"):
+        clinic.read("SELECT 1", user="nobody-of-that-name")
+    with pytest.raises(InvalidData, match="no such database"):
+        clinic.read("SELECT 1", dbname="nowhere")
+    with pytest.raises(InvalidData, match="cannot be reached"):
+        clinic.read("SELECT 1", host="/nowhere")
+
+
+def test_a_server_that_takes_the_call_and_says_nothing_is_named():
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        parameters = {"host": "127.0.0.1", "port": str(silent.getsockname()[1]), "dbname": "x", "connect_timeout": "2"}
+        with pytest.raises(InvalidData, match="does not answer"):
+            PostgresSession("clinic", parameters, Limits())
+
+
+def test_a_server_that_hangs_up_is_named():
+    with closing(socket.create_server(("127.0.0.1", 0))) as rude:
+
+        def hang_up():
+            for _ in range(4):
+                try:
+                    rude.accept()[0].close()
+                except OSError:
+                    return
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        parameters = {"host": "127.0.0.1", "port": str(rude.getsockname()[1]), "dbname": "x", "sslmode": "disable"}
+        with pytest.raises(InvalidData, match=r"cannot be reached|ended the connection|TLS"):
+            PostgresSession("clinic", parameters, Limits())
