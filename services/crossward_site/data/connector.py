@@ -26,6 +26,7 @@ from crossward.errors import InvalidData
 from crossward_connector import requests, wire
 from crossward_connector.requests import CSV, Request
 from crossward_connector.tables import Fault, Form, Limits, Lines, Opened, Table
+from crossward_site.data.beside import ahead
 from crossward_site.data.places import AnyPlace, Source, Sources
 
 _ENVIRONMENT = {
@@ -139,7 +140,10 @@ class _Far:
         self.form, self._schema = child.form()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The wanted columns, in order; every batch was looked through."""
+        """The wanted columns, in order; every batch was looked through. The next is read while one is in use."""
+        return ahead(self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         whole = False
         try:
             with self._watch.errors():

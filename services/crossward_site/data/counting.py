@@ -6,6 +6,7 @@ are told apart.
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from crossward_site.data.check_views import FeatureCheck, Kind
 from crossward_site.data.mapping import Codes, ColumnMap, value_text
 from crossward_site.data.reading import NO_ROWS, FeatureWords, NumberColumn, Rows, Values, WordColumn, flat
 from crossward_site.data.shapes import MISSING_CODES, Oddity, is_thousands, odd_number, shape
+from crossward_site.data.tags import Tagger
 
 Keys = NDArray[np.uint64]
 
@@ -278,6 +280,10 @@ class FeatureTally:
             self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))
 
 
+_TAGGER = Tagger(os.urandom(32))
+"""Ids are told apart as the vault tells them apart; the tags hold in this process alone."""
+
+
 class Ids:
     """A column of ids: what is wrong with how they are written, and which come twice."""
 
@@ -286,7 +292,7 @@ class Ids:
         self._keys: list[Keys] = []
         self._blank: list[Rows] = []
 
-    def add(self, column: pa.Array, keys: Keys | None, start: int) -> Keys:
+    def add(self, column: pa.Array, start: int) -> Keys:
         """A batch's ids; their keys."""
         plain = flat(column)
         blank = plain.is_null()
@@ -302,7 +308,10 @@ class Ids:
         rows = _true(blank)
         self.blank.add(rows, start)
         self._blank.append(rows + start)
-        found = text_keys(plain, value_text) if keys is None else keys
+        try:
+            found = _TAGGER.persons(plain)
+        except pa.ArrowException:  # of a type that is no text
+            found = text_keys(plain)
         self._keys.append(found)
         return found
 
@@ -341,14 +350,14 @@ def number_keys(values: Values[Any]) -> Keys:
     return whole
 
 
-def text_keys(column: pa.Array, told: Callable[[Any], str] = str) -> Keys:
+def text_keys(column: pa.Array) -> Keys:
     """A number for each value, the same for equal ones; 0 for a null. It holds in this process alone."""
     try:
         coded = column.dictionary_encode()
         texts = coded.dictionary.to_pylist()
     except (pa.ArrowException, ValueError):
         return np.zeros(len(column), np.uint64)
-    hashes = np.array([hash(told(text)) for text in texts] + [0], np.int64).view(np.uint64)
+    hashes = np.array([hash(str(text)) for text in texts] + [0], np.int64).view(np.uint64)
     keys: Keys = hashes[coded.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy()]
     return keys
 
@@ -360,11 +369,6 @@ def mix(keys: Keys, more: Keys, place: int) -> None:
     mixed *= np.uint64((0xBF58476D1CE4E5B9 + 2 * place) & (2**64 - 1))
     keys ^= mixed ^ (mixed >> np.uint64(32))
     keys *= np.uint64(0x94D049BB133111EB)
-
-
-def tag_keys(tags: NDArray[Any]) -> Keys:
-    """Half of each tag: they are hashes."""
-    return np.ascontiguousarray(tags).view(np.uint64).reshape(-1, 2)[:, 0].copy()
 
 
 def copies(keys: Keys) -> Tally:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from crossward.errors import EmptyData, InvalidData
 from crossward.study import Study
 from crossward_connector.tables import Form, Table
-from crossward_site.data.beside import Beside, ahead
+from crossward_site.data.beside import Beside
 from crossward_site.data.likeness import Likeness
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader
@@ -81,7 +81,7 @@ def take_in(
     fit = None if study is None else Fit.empty(study)
     tagger, taking = Tagger(secret), _Taking()
     with Frames(file, secret) as frames, Beside() as sealing:
-        for whole in ahead(table.batches()):
+        for whole in table.batches():
             batch, persons, records = _known(table, whole, mapping, taking.rows, tagger)
             taking.rows += len(batch)
             if len(opted_out) and (out := np.isin(persons, opted_out)).any():

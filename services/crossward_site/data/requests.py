@@ -15,7 +15,6 @@ from crossward.values import NotNegative, Positive, Slug
 from crossward_connector.tables import Table
 from crossward_service.http.views import Form
 from crossward_site.data import seating
-from crossward_site.data.beside import ahead
 from crossward_site.data.checks import MOST_RECORDS
 from crossward_site.data.jobs import Report, Work
 from crossward_site.data.mapping import DataMap
@@ -101,7 +100,7 @@ class _Heard:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The batches of the table."""
         rows = 0
-        for batch in ahead(self._table.batches()):
+        for batch in self._table.batches():
             yield batch
             rows += batch.num_rows
             self.progress = self._table.progress

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from crossward.errors import CrosswardError
 from crossward.study import Study
 from crossward.study.features import StudyFeature
 from crossward_connector.tables import Table
 from crossward_site.data.check_views import CheckReport, ColumnCheck, FeatureCheck
-from crossward_site.data.counting import Column, FeatureTally, Keys, Seen, mix, number_keys, tag_keys
+from crossward_site.data.counting import Column, FeatureTally, Keys, Seen, mix, number_keys
 from crossward_site.data.mapping import Codes, DataMap
 from crossward_site.data.reading import (
     NumberColumn,
@@ -33,23 +32,15 @@ from crossward_site.data.reading import (
 from crossward_site.data.shapes import Oddity, looks_like_name, odd_number, odd_word
 from crossward_site.data.telling import Telling, words_of
 
-Tags = Callable[[pa.RecordBatch], NDArray[Any]]
-"""For each row of a batch 16 bytes (dtype V16) that stand for its person; any for a row without one."""
 
-
-def survey(
-    table: Table, mapping: DataMap, study: Study | None = None, *, tags: Tags | None = None, most: int = 1
-) -> CheckReport:
-    """Read a table once and tell everything about it. `most`: how many records of a person are kept.
-
-    Without `tags` people are told apart by the texts of their ids.
-    """
-    return _Survey(table, mapping, study, tags).run(most)
+def survey(table: Table, mapping: DataMap, study: Study | None = None, *, most: int = 1) -> CheckReport:
+    """Read a table once and tell everything about it. `most`: how many records of a person are kept."""
+    return _Survey(table, mapping, study).run(most)
 
 
 class _Survey:
-    def __init__(self, table: Table, mapping: DataMap, study: Study | None, tags: Tags | None) -> None:
-        self._table, self._mapping, self._study, self._tags = table, mapping, study, tags
+    def __init__(self, table: Table, mapping: DataMap, study: Study | None) -> None:
+        self._table, self._mapping, self._study = table, mapping, study
         names, codes = dict.fromkeys(table.form.names), Codes(mapping.missing, {})
         self._seen = Seen({name: Column(name, codes, table.form.decimal) for name in names})
         self._by_column: dict[str, list[FeatureTally]] = defaultdict(list)
@@ -175,11 +166,10 @@ class _Survey:
     ) -> Keys:
         """Count one column, by what it is used for; a number for each of its values."""
         if column.name == self._mapping.person:
-            tags = None if self._tags is None else tag_keys(self._tags(batch))
-            found = self._seen.persons.add(values, tags, start)
+            found = self._seen.persons.add(values, start)
             column.missing = self._seen.persons.blank.count
         elif column.name == self._mapping.record:
-            found = self._seen.records.add(values, None, start)
+            found = self._seen.records.add(values, start)
             column.missing = self._seen.records.blank.count
         elif tallies := self._by_column.get(column.name):
             found = self._add_features(column, tallies, values, start)

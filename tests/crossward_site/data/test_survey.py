@@ -243,18 +243,13 @@ def test_headers_that_are_records_are_not_told() -> None:
     assert "12.05.1960" not in json.dumps([column.model_dump() for column in report.columns])
 
 
-def test_people_by_tags_copies_of_rows_and_records_kept() -> None:
+def test_people_copies_of_rows_and_records_kept() -> None:
     table = {name: list(values) * 2 for name, values in good(50).items()}
     report = check(table)
     assert told(report, "id", "50 people have several").count == 50
     assert told(report, None, "say the same").lines[0] == "row 51"
     assert check(table, most=2).persons == 50
     assert not [problem for problem in check(table, most=2).problems if "several" in problem.cause]
-
-    def tags(batch: pa.RecordBatch) -> np.ndarray:
-        return np.array([text.encode().ljust(16, b".") for text in batch.column("id").to_pylist()], "V16")
-
-    assert check(table, tags=tags).persons == 50
 
 
 def test_without_a_study_columns_are_described() -> None:
