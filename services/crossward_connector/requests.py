@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -57,7 +56,15 @@ class Request:
 
 def load(kind: str) -> None:
     """Import all that reading this kind needs: afterwards no file may be opened."""
-    importlib.import_module(f"crossward_connector.{_READERS[kind]}")
+    match kind:
+        case "csv":
+            import crossward_connector.csv_files
+        case "parquet":
+            import crossward_connector.parquet_files
+        case "postgresql":
+            import crossward_connector.postgres
+        case _:
+            import crossward_connector.sqlite  # noqa: F401
     pa.array(["x"], pa.string())  # Arrow looks for pandas at the first array
 
 
