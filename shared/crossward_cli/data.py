@@ -180,7 +180,8 @@ def erase(
         raise InvalidSetting("Nobody is named.", "Give ids, or --file FILE with one a line.")
     with at_site(site, site_token, ca) as client, _following(json) as heard:
         gone = client.erase(ids, heard)
-    text = f"{gone['rows']:,} rows of {len(ids):,} named persons are gone; new versions leave these persons out."
+    rows, named = _count(gone["rows"], "row"), _count(len(ids), "named person")
+    text = f"{rows} of {named} removed from the sealed copies; new versions leave them out."
     tell(gone, text, as_json=json)
 
 
@@ -194,8 +195,8 @@ def report(
     json: Json = False,
 ) -> None:
     """Rows, missing and clipped values. For the site's own eyes."""
-    with at_site(site, site_token, ca) as client:
-        found = client.report(name, study)
+    with at_site(site, site_token, ca) as client, _following(json) as heard:
+        found = client.report(name, study, heard)
     if json:
         print_json(found)
         return
@@ -274,9 +275,13 @@ def recover(
 # -- words ----------------------------------------------------------------------------------------------------------
 def _who(report: dict[str, Any]) -> str:
     known = f", {report['known']:,} of them known from before" if report["known"] else ""
-    dropped = f"; {report['records_dropped']:,} records beyond those kept" if report["records_dropped"] else ""
-    out = f"; {report['opted_out']:,} rows of people who opted out left away" if report["opted_out"] else ""
-    return f"{report['rows']:,} rows of {report['persons']:,} persons{known}{dropped}{out}."
+    dropped = f"; {_count(report['records_dropped'], 'record')} beyond those kept" if report["records_dropped"] else ""
+    out = f"; {_count(report['opted_out'], 'row')} of people who opted out left away" if report["opted_out"] else ""
+    return f"{_count(report['rows'], 'row')} of {_count(report['persons'], 'person')}{known}{dropped}{out}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _changed(report: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from crossward_site.data.service import Vault, tidy
 from crossward_site.data.survey import survey
 from crossward_site.data.tables import JobKind
 from crossward_site.site import Site
+from crossward_site.tasks import service as tasks
 
 StudyText = Annotated[str, Field(max_length=1_000_000)]
 RecordsPerPerson = Annotated[int, Field(ge=1, le=MOST_RECORDS)]
@@ -58,6 +59,18 @@ class Refresh(Form):
 
 class NamedRefresh(Refresh):
     """A new version of this dataset."""
+
+    name: Slug
+
+
+class Fit(Form):
+    """A study, by its id."""
+
+    study: Slug
+
+
+class NamedFit(Fit):
+    """This dataset, for a study."""
 
     name: Slug
 
@@ -129,6 +142,11 @@ def _refresh(site: Site, request: dict[str, Any], report: Report) -> Any:
     return _registered(site, dataset.name)
 
 
+def _fit(site: Site, request: dict[str, Any], report: Report) -> Any:
+    asked = NamedFit.model_validate(request)
+    return Vault(site).report(asked.name, tasks.known_study(site, asked.study), report).model_dump(mode="json")
+
+
 def _undo(site: Site, request: dict[str, Any], report: Report) -> Any:
     before = Vault(site).undo(Named.model_validate(request).name)
     return {"version": None if before is None else before.version}
@@ -156,6 +174,7 @@ WORKS: dict[JobKind, Work] = {
     JobKind.CHECK: _check,
     JobKind.OPEN: _open,
     JobKind.REFRESH: _refresh,
+    JobKind.FIT: _fit,
     JobKind.UNDO: _undo,
     JobKind.ERASE: _erase,
     JobKind.RECOVER: _recover,

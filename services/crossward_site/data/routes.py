@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 
 from crossward.values import LARGEST, Slug
 from crossward_service.db.engine import read
@@ -71,9 +71,17 @@ def undo_version(site: OpenSite, runner: SiteJobs, name: Slug) -> JobView:
 
 
 @router.get("/datasets/{name}/report")
-def get_report(site: OpenSite, name: Slug, study: Annotated[Slug | None, Query()] = None) -> ReportView:
-    """Rows, missing and clipped; for a study the site has a task of, how the data fit it. It stays here."""
-    return Vault(site).report(name, None if study is None else tasks.known_study(site, study))
+def get_report(site: OpenSite, name: Slug) -> ReportView:
+    """Rows, persons and missing values, as they were when the version was sealed. It stays here."""
+    return Vault(site).report(name)
+
+
+@router.post("/datasets/{name}/fit", status_code=202)
+def fit_study(site: OpenSite, runner: SiteJobs, name: Slug, new: requests.Fit) -> JobView:
+    """How the sealed records fit a study that the site has a task of. It stays here."""
+    Vault(site).dataset(name)
+    tasks.known_study(site, new.study)
+    return _ask(site, runner, JobKind.FIT, requests.NamedFit(name=name, study=new.study), name)
 
 
 @router.post("/erasures", status_code=202)

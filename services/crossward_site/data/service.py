@@ -330,19 +330,20 @@ class Vault:
         with read(self._site.engine) as connection:
             return fitting(connection, study)
 
-    def report(self, name: str, study: Study | None = None) -> ReportView:
+    def report(self, name: str, study: Study | None = None, progress: Progress = unheard) -> ReportView:
         """The report of the current version, as sealed; with a study, how the records fit it."""
         dataset = self.dataset(name)
         stored = {field: getattr(dataset.report, field) for field in TableReport.model_fields}
         if study is not None:
-            stored["fit"] = self._fit(dataset, study).view()
+            stored["fit"] = self._fit(dataset, study, progress).view()
         return ReportView(dataset=name, version=dataset.version, **stored)
 
-    def _fit(self, dataset: Dataset, study: Study) -> Fit:
+    def _fit(self, dataset: Dataset, study: Study, progress: Progress) -> Fit:
         reader = Reader(study, dataset.mapping, dataset.report.decimal)
         fit = Fit.empty(study)
         for batch in open_copy(self._site, dataset).batches(reader.columns):
             fit.add(reader.read(batch.columns))
+            progress(fit.rows / max(1, dataset.report.rows), f"{fit.rows:,} rows read")
         return fit
 
     # -- rows -----------------------------------------------------------------------------------------------------

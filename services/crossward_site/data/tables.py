@@ -63,6 +63,7 @@ class JobKind(StrEnum):
     CHECK = "check"
     OPEN = "open"
     REFRESH = "refresh"
+    FIT = "fit"
     UNDO = "undo"
     ERASE = "erase"
     RECOVER = "recover"

@@ -161,9 +161,11 @@ class SiteClient(Connected):
         job = self._post(path, None if asked is None else dict(asked), idempotent=True)
         return self.follow(job["number"], heard)
 
-    def report(self, name: str, study: str | None = None) -> Json:
-        """Rows, missing and clipped values. It stays at the site."""
-        return self._get(f"/v1/datasets/{name}/report", **({} if study is None else {"study": study}))
+    def report(self, name: str, study: str | None = None, heard: Heard | None = None) -> Json:
+        """Rows, persons and missing values; with a study, how the records fit it. It stays at the site."""
+        if study is None:
+            return self._get(f"/v1/datasets/{name}/report")
+        return self._done(f"/v1/datasets/{name}/fit", {"study": study}, heard)
 
     # -- decisions --------------------------------------------------------------------------------------------------
     def policy(self) -> Json:
