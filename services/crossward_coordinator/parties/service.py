@@ -111,7 +111,7 @@ def invite(connection: Connection, party: str, role: Role, code: str, *, now: fl
             f"{party} is enrolled already.", "It rotates its key itself; if the key is lost, revoke it first."
         )
     if known is not None and known.role is not role:
-        raise Conflict(f"{party} was a {known.role}; its ledger is that role's.", "Invite it under another name.")
+        raise Conflict(f"{party} was a {known.role}; its ledger is that role's.", f"Invite it as a {known.role}.")
     _forget_invites(connection, party)
     row = {"code_hash": _hash(code), "party": party, "role": role, "expires": now + lasts}
     connection.execute(insert(invites).values(row))

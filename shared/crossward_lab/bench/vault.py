@@ -39,6 +39,8 @@ from crossward_site.settings import SiteSettings
 
 CHUNK = 1 << 20
 READS = 5
+LARGE = 2 << 30
+"""A file of more bytes is read once, batch by batch: as a whole it may not fit in memory."""
 DATASET = "bench"
 ASK_SECONDS = 0.05
 
@@ -144,10 +146,15 @@ def _paths() -> dict[str, str]:
 
 
 def _read(home: Path) -> float:
-    taken = []
-    for _ in range(READS):
+    path, taken = home / "files" / "table.parquet", []
+    large = path.stat().st_size > LARGE
+    for _ in range(1 if large else READS):
         begun = time.perf_counter()
-        pq.read_table(home / "files" / "table.parquet")
+        if large:
+            for _ in pq.ParquetFile(path).iter_batches():
+                pass
+        else:
+            pq.read_table(path)
         taken.append(time.perf_counter() - begun)
     return statistics.median(taken)
 
