@@ -38,7 +38,7 @@ def current(site: Site, connection: Connection) -> tuple[SeatTable, int]:
         if _is_earlier(site, connection, row):
             raise NotReady(
                 "This database is an old backup: it does not know who came to the data after it was made.",
-                "Restore a later backup, or run crossward site recover. Until then the site works on with whom it knows.",
+                "Restore a later backup, or run crossward site recover. Until then it works on with whom it knows.",
             )
         raise seats_lost("it is not the one that the ledger names")
     return SeatTable.load(_file(site, row.file), row.commitment), row.version
@@ -59,9 +59,7 @@ def put(site: Site, connection: Connection, file: str, digest: str, after: int) 
         raise Conflict("The table of seats has changed meanwhile.", "Try again.")
     version = 1 if last is None else last.version + 1
     site.append(connection, SeatsBody(version, digest))
-    connection.execute(
-        insert(seat_tables).values(version=version, file=file, commitment=digest, made=site.clock())
-    )
+    connection.execute(insert(seat_tables).values(version=version, file=file, commitment=digest, made=site.clock()))
     return version
 
 
@@ -76,25 +74,31 @@ def prune(site: Site, connection: Connection) -> None:
     connection.execute(delete(seat_tables).where(seat_tables.c.version.not_in(kept)))
 
 
-def examine(site: Site) -> str:
-    """What is wrong with the table of seats, the whole file read; empty if nothing is. An old backup is not wrong."""
+def problem(site: Site) -> InvalidData | None:
+    """What is wrong with the table of seats, the whole file read; None if nothing is. An old backup is not wrong."""
     with read(site.engine) as connection:
         row = connection.execute(_LAST).one_or_none()
         try:
             current(site, connection)
         except NotReady:
-            return "" if row is not None and digest_of(_file(site, row.file)) == row.commitment else str(seats_lost("it is damaged"))
+            whole = row is not None and digest_of(_file(site, row.file)) == row.commitment
+            return None if whole else seats_lost("it is damaged")
         except InvalidData as error:
-            return str(error)
-    return ""
+            return error
+    return None
+
+
+def examine(site: Site) -> str:
+    """What is wrong with the table of seats, in words; empty if nothing is."""
+    return str(problem(site) or "")
 
 
 def settle(site: Site) -> None:
     """As a site starts: note that its table of seats is lost, or that it is there again."""
-    problem = examine(site)
+    lost = examine(site)
     with write(site.engine) as connection:
-        if problem:
-            facts.SEATS_LOST.put(connection, problem)
+        if lost:
+            facts.SEATS_LOST.put(connection, lost)
         elif facts.SEATS_LOST.get(connection) is not None:
             facts.SEATS_LOST.forget(connection)
 
