@@ -70,11 +70,11 @@ def test_a_last_line_that_is_gone_stops_the_site_though_both_heads_agree(federat
     main = federation.hospital("main", "target")
     line = main.new_runner().coordinator()
     with write(main.site.engine) as connection:
-        main.site.append(connection, OpenBody("other", 20, "basic", 10**9))
+        main.site.append(connection, OpenBody(2, 20, "basic", 10**9))
     ledger.sync(main.site, line)
-    assert ledger.sync(main.site, line).sequence == 2
+    assert ledger.sync(main.site, line).sequence == 3
     with write(main.site.engine) as connection:
-        connection.execute(delete(tables.ledger.lines).where(tables.ledger.lines.c.sequence == 2))
-    with pytest.raises(NotReady, match="line 2 of this ledger is not the line 2"):
+        connection.execute(delete(tables.ledger.lines).where(tables.ledger.lines.c.sequence == 3))
+    with pytest.raises(NotReady, match="line 3 of this ledger is not the line 3"):
         ledger.sync(main.site, line)
-    assert "line 2" in desk.status(main.site).stopped
+    assert "line 3" in desk.status(main.site).stopped
