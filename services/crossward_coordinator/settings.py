@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 
 from crossward_service.http.settings import ServiceSettings
 
+KEY = "coordinator.key"
+"""The file of the coordinator's private key, unless the settings name another."""
+
 
 class CoordinatorSettings(ServiceSettings):
     """Times are in seconds. `key_file` is by default `coordinator.key` in the data directory.
@@ -43,4 +46,4 @@ class CoordinatorSettings(ServiceSettings):
     @property
     def key_path(self) -> Path:
         """Where the coordinator's private key is kept."""
-        return self.key_file or self.data_dir / "coordinator.key"
+        return self.key_file or self.data_dir / KEY

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from anyio import to_thread
 from fastapi import Depends, FastAPI
 
-from crossward.errors import Conflict
+from crossward.errors import Conflict, NotReady
 from crossward.protocol.constants import Role
 from crossward.version import __version__
 from crossward_service.db.engine import read
@@ -73,11 +73,16 @@ def create_app(settings: SiteSettings) -> FastAPI:
             site.ledger.head(connection)
         check_writes(site.engine, probe)
 
+    def seats() -> None:
+        with read(site.engine) as connection:
+            if cause := facts.SEATS_LOST.get(connection):
+                raise NotReady(cause, "Nothing is charged until then.")
+
     app = new_app(
         f"Crossward {settings.service}",
         __version__,
         local=True,
-        readiness=(Check("the database", storage),),
+        readiness=(Check("the database", storage), Check("the table of seats", seats)),
         limits=Limits(body=LARGEST_BODY),
         lifespan=lifespan,
     )

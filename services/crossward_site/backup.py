@@ -45,8 +45,8 @@ def check(engine: Engine, folder: Path) -> str:
     site = Site.look(engine, folder)
     with read(engine) as connection:
         head = site.ledger.verify(connection).head
-    if problem := seating.examine(site):
-        raise InvalidData(problem, "Restore another backup, or recover the site before it is backed up.")
+    if (problem := seating.problem(site)) is not None:
+        raise InvalidData(problem.cause, "Restore another backup, or recover the site before it is backed up.")
     try:
         who = Identity.load(site).party
     except NotReady:

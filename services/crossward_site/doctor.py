@@ -159,8 +159,8 @@ def _data(findings: Findings, settings: SiteSettings, site: Site) -> None:
     vault = Vault(site)
     known = vault.datasets()
     with findings.looking_at("seats") as note:
-        if problem := seating.examine(site):
-            note.fault(problem, "Restore a backup that has it, or run crossward site recover.")
+        if (problem := seating.problem(site)) is not None:
+            note.fault(problem.cause, problem.fix)
         else:
             note.ok("The table of seats is the one that the ledger names." if known else "Nobody has a seat yet.")
     with findings.looking_at("connectors") as note:

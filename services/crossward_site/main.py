@@ -15,6 +15,8 @@ from crossward.protocol.constants import Role
 from crossward_service.db.engine import connect, read
 from crossward_service.db.tokens import HeldToken
 from crossward_service.http import serve as server
+from crossward_service.http.settings import SETTINGS, settings_file
+from crossward_service.ops.files import write_file
 from crossward_site import facts
 from crossward_site.app import create_app
 from crossward_site.identity import tokens
@@ -24,11 +26,41 @@ from crossward_site.migrations import MIGRATIONS
 from crossward_site.settings import SiteSettings
 from crossward_site.site import Site
 
+EXAMPLE = """\
+# The settings of this Crossward site. What is commented out is an example, or what counts without it.
+# Only this file says which folders and databases a steward may name; none of it can come over HTTP or from a variable.
+
+# Folders of tables (CSV, Parquet). `crossward site data open patients exports/patients.csv` then reads
+# /srv/exports/patients.csv. The site's user must be able to read them; it never writes there.
+# [data_roots]
+# exports = "/srv/exports"
+
+# Databases, read-only: `--connection clinic --query "SELECT ..."`. Make a user for it that can read and nothing more.
+# [data_connections.clinic]
+# url = "postgresql://reader@db.hospital.example/clinic"
+# password_file = "/etc/crossward/clinic-password"
+# seconds = 3600
+
+# What reading one table may take: seconds in all and without an answer, rows, columns, bytes of memory and of a cell.
+# [data_limits]
+# seconds = {limits.seconds:.0f}
+# silence = {limits.silence:.0f}
+# rows = {limits.rows}
+# columns = {limits.columns}
+# memory = {limits.memory}
+# cell = {limits.cell}
+"""
+
 
 def init(settings: SiteSettings) -> str | None:
-    """Make the site's folder, database, secret and first token; gives the token, once."""
+    """Make the site's folder, database, secret, settings file and first token; gives the token, once.
+
+    A settings file that is there, or that CROSSWARD_CONFIG names, stays the one.
+    """
     site = settings.open_site()
     try:
+        if settings_file(site.home) is None:
+            write_file(site.home / SETTINGS, EXAMPLE.format(limits=settings.data_limits).encode())
         return tokens.issue_first(site)
     finally:
         site.close()

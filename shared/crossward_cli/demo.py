@@ -150,7 +150,7 @@ def records(
 def study(
     sites: Annotated[list[str], typer.Argument(help="NAME=ADDRESS of each hospital's service; main is the source.")],
     tokens: Annotated[Path, typer.Option(help="The tokens: coordinator/operator, lead, auditor; NAME/steward.")],
-    records: Annotated[Path, typer.Option(help="The hospital's records, as its own service sees them.")],
+    records: Annotated[str, typer.Option(help="The hospital's records, as ROOT/PATH of its own settings file.")],
     coordinator: Coordinator = LOOPBACK_COORDINATOR,
     ca: Ca = None,
     method: Method = "auto",
@@ -158,7 +158,7 @@ def study(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Invite, join, connect and run the demonstration's studies where the services run already; prints the table."""
+    """Invite, join, open data and run the demonstration's studies where the services run already; prints the table."""
     from crossward_lab.demo.records import branch, first_record, simulated
     from crossward_lab.demo.story import check, run
 
@@ -177,7 +177,7 @@ def study(
 
 
 def _people(
-    stack: ExitStack, sites: Sequence[str], coordinator: str, tokens: Path, records: Path, ca: Path | None
+    stack: ExitStack, sites: Sequence[str], coordinator: str, tokens: Path, records: str, ca: Path | None
 ) -> People:
     """The people of a federation whose tokens lie in files: coordinator/ROLE, SITE/steward."""
     from crossward_lab.demo.people import Desk, People
@@ -186,13 +186,17 @@ def _people(
         role: stack.enter_context(at_coordinator(coordinator, secret_of(f"@{tokens / 'coordinator' / role}"), ca))
         for role in ("operator", "lead", "auditor")
     }
+    root, _, path = records.partition("/")
+    if not path:
+        raise InvalidSetting(f"{records!r} is not ROOT/PATH.", "Write records/patients.csv.")
+    place = {"kind": "csv", "root": root, "path": path}
     desks = []
     for site in sites:
         name, equals, url = site.partition("=")
         if not equals:
             raise InvalidSetting(f"{site!r} is not NAME=ADDRESS.", "Write branch-1=https://branch-1:8400.")
         steward = stack.enter_context(at_site(url, secret_of(f"@{tokens / name / 'steward'}"), ca))
-        desks.append(Desk(name, steward, records))
+        desks.append(Desk(name, steward, place))
     return People(coordinator, **roles, desks=desks)
 
 

@@ -274,7 +274,7 @@ def add_commands(group: typer.Typer, service: ServiceCommands[S]) -> None:
 
     @group.command("serve")
     def serve(data_dir: DataDir = None, host: Host = None, port: Port = None, tokens: Tokens = None) -> None:
-        """Serve until stopped. Further settings: CROSSWARD_* variables or the file CROSSWARD_CONFIG names.
+        """Serve until stopped. Further settings: CROSSWARD_* variables, or settings.toml in its data directory.
 
         With --tokens it is initialised first, if it was not: one command for a container.
         """
@@ -318,10 +318,14 @@ def show_key(data_dir: DataDir = None, json: Json = False) -> None:
 
 def _init(service: ServiceCommands[S], data_dir: Path | None, *, as_json: bool) -> None:
     """Initialise a service and print its first tokens."""
+    from crossward_service.http.settings import settings_file
+
     settings = service.settings(data_dir=data_dir)
     tokens = dict(service.init(settings))
+    file = settings_file(settings.data_dir)
     if as_json:
-        print_json({"data_dir": str(settings.data_dir), "tokens": tokens})
+        named = {} if file is None else {"settings_file": str(file)}
+        print_json({"data_dir": str(settings.data_dir), "tokens": tokens} | named)
         return
     say(f"The {service.name} is ready in {settings.data_dir}.")
     if tokens:
@@ -330,6 +334,9 @@ def _init(service: ServiceCommands[S], data_dir: Path | None, *, as_json: bool) 
             say(f"  {role:9} {token}", wrap=False)
     else:
         say(f"It was there already; make another token with: crossward {service.name} token")
+    if file is not None:
+        what = " Declare in it which folders and databases may be read." if isinstance(service, SiteCommands) else ""
+        say(f"Its settings are {file}.{what}")
     say(f"Start it with: crossward {service.name} serve")
 
 
@@ -391,14 +398,14 @@ def doctor(
 
 
 def _examine(name: str | None, data_dir: Path | None, coordinator: str | None) -> Findings:
-    import crossward_service.http.settings  # noqa: F401 - where no service can run, that is no finding about one
+    from crossward_service.http.settings import settings_file  # where no service can run, that is no finding about one
     from crossward_service.ops.findings import Findings
 
     findings = Findings()
     with findings.looking_at("settings") as note:
         service = SERVICES[name or _guess(data_dir)]
         settings = service.settings(data_dir=data_dir)
-        note.ok(f"A {service.name}, by the variables CROSSWARD_* and {os.environ.get('CROSSWARD_CONFIG', 'no file')}.")
+        note.ok(f"A {service.name}, by the variables CROSSWARD_* and {settings_file(settings.data_dir) or 'no file'}.")
         findings.items += service.examine(settings, coordinator).items
     return findings
 
@@ -406,19 +413,23 @@ def _examine(name: str | None, data_dir: Path | None, coordinator: str | None) -
 def _guess(data_dir: Path | None) -> str:
     """The service that lives in the data directory, by what only it keeps there; of a site, the role that it joined in.
 
-    A database that is PostgreSQL's is not there, but the coordinator's key or the site's secret is.
+    A database that is PostgreSQL's is not there, but the coordinator's key or the site's secret is. The settings file
+    of one is none for the other: it is read once it is known whose it is.
     """
+    from crossward_coordinator.settings import KEY, CoordinatorSettings
+    from crossward_service.http.settings import home_of
     from crossward_site.identity import secret
     from crossward_site.main import enrolled_role
+    from crossward_site.settings import SiteSettings
 
-    coordinator, site = CoordinatorCommands().settings(data_dir=data_dir), SiteCommands().settings(data_dir=data_dir)
-    coordinates = _is_there(coordinator.data_dir / coordinator.database_name, coordinator.key_path)
-    if coordinates == _is_there(site.data_dir / site.database_name, site.data_dir / secret.FILE):
+    home, key = home_of(data_dir), os.environ.get("CROSSWARD_KEY_FILE")
+    coordinates = _is_there(home / CoordinatorSettings.database_name, Path(key) if key else home / KEY)
+    if coordinates == _is_there(home / SiteSettings.database_name, home / secret.FILE):
         raise InvalidSetting(
-            f"Which service is meant cannot be seen from {site.data_dir}.",
+            f"Which service is meant cannot be seen from {home}.",
             f"Say which: crossward doctor {' | '.join(SERVICES)}, and set CROSSWARD_DATA_DIR.",
         )
-    return "coordinator" if coordinates else enrolled_role(site) or "site"
+    return "coordinator" if coordinates else enrolled_role(SiteCommands().settings(data_dir=data_dir)) or "site"
 
 
 def _is_there(*paths: Path) -> bool:

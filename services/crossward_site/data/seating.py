@@ -74,29 +74,31 @@ def prune(site: Site, connection: Connection) -> None:
     connection.execute(delete(seat_tables).where(seat_tables.c.version.not_in(kept)))
 
 
-def examine(site: Site) -> str:
-    """What is wrong with the table of seats, the whole file read; empty if nothing is. An old backup is not wrong."""
+def problem(site: Site) -> InvalidData | None:
+    """What is wrong with the table of seats, the whole file read; None if nothing is. An old backup is not wrong."""
     with read(site.engine) as connection:
         row = connection.execute(_LAST).one_or_none()
         try:
             current(site, connection)
         except NotReady:
-            return (
-                ""
-                if row is not None and digest_of(_file(site, row.file)) == row.commitment
-                else str(seats_lost("it is damaged"))
-            )
+            whole = row is not None and digest_of(_file(site, row.file)) == row.commitment
+            return None if whole else seats_lost("it is damaged")
         except InvalidData as error:
-            return str(error)
-    return ""
+            return error
+    return None
+
+
+def examine(site: Site) -> str:
+    """What is wrong with the table of seats, in words; empty if nothing is."""
+    return str(problem(site) or "")
 
 
 def settle(site: Site) -> None:
     """As a site starts: note that its table of seats is lost, or that it is there again."""
-    problem = examine(site)
+    lost = examine(site)
     with write(site.engine) as connection:
-        if problem:
-            facts.SEATS_LOST.put(connection, problem)
+        if lost:
+            facts.SEATS_LOST.put(connection, lost)
         elif facts.SEATS_LOST.get(connection) is not None:
             facts.SEATS_LOST.forget(connection)
 

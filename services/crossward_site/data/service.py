@@ -119,9 +119,10 @@ class Vault:
             self._check_new(connection, name)
             if (body := self._budget(connection, budget, rule)) is not None:
                 self._site.append(connection, body)
-            opened = {"version": 1, "records_per_person": records_per_person, "opened": self._site.clock()}
+            version, now = usage.first_version(connection, name), self._site.clock()
+            opened = {"version": version, "records_per_person": records_per_person, "opened": now}
             connection.execute(insert(datasets).values(name=name, **opened))
-            self._register(connection, name, 1, place, mapping, taken)
+            self._register(connection, name, version, place, mapping, taken)
             return load_dataset(connection, name)
 
     def refresh(
@@ -252,7 +253,8 @@ class Vault:
             self._check_uncharged(connection, dataset)
             table, before = seating.current(site, connection)
             made = connection.execute(_SEATS_OF, {"name": name, "version": dataset.version}).scalar_one()
-            earlier = None if dataset.version == 1 else seating.table_at(site, connection, made - 1)
+            is_first = connection.execute(_SEATS_OF, {"name": name, "version": dataset.version - 1}).first() is None
+            earlier = None if is_first else seating.table_at(site, connection, made - 1)
         rows = None if earlier is None else earlier.rows_for(table.tags, name)
         file = _new_name(site)
         digest = table.with_rows(name, rows).save(file_of(site, file, "seats"), site.machine.secret(32))
@@ -261,12 +263,12 @@ class Vault:
             seating.put(site, connection, file, digest, after=before)
             of = (versions.c.dataset == name) & (versions.c.version == dataset.version)
             connection.execute(delete(versions).where(of))
-            if dataset.version == 1:
+            if is_first:
                 connection.execute(delete(datasets).where(datasets.c.name == name))
             else:
                 values = {"version": dataset.version - 1}
                 connection.execute(update(datasets).where(datasets.c.name == name).values(values))
-            left = None if dataset.version == 1 else load_dataset(connection, name)
+            left = None if is_first else load_dataset(connection, name)
         tidy(site)
         return left
 
@@ -543,6 +545,10 @@ def _unknown(name: str) -> UnknownDataset:
     return UnknownDataset(f"There is no dataset {name}.", "Open it first.")
 
 
+def _no_version(name: str, version: int | None) -> UnknownDataset:
+    return UnknownDataset(f"There is no version {version} of {name}.", "Restore a backup that has it.")
+
+
 def load_dataset(connection: Connection, name: str) -> Dataset:
     """A dataset by its name, in its current version."""
     return load_version(connection, name, None)
@@ -555,7 +561,7 @@ def load_version(connection: Connection, name: str, version: int | None) -> Data
         raise _unknown(name)
     row = connection.execute(_VERSION, {"name": name, "version": version or current}).one_or_none()
     if row is None:
-        raise UnknownDataset(f"There is no version {version} of {name}.", "Restore a backup that has it.")
+        raise _no_version(name, version)
     return Dataset(
         name,
         row.version,
@@ -582,9 +588,11 @@ def load_counts(
 ) -> PublicCounts:
     """The public numbers of a version for a study: no record is read."""
     current = connection.execute(_CURRENT, {"name": name}).scalar_one_or_none()
+    if current is None:
+        raise _unknown(name)
     row = connection.execute(_COUNTS, {"name": name, "version": version or current}).one_or_none()
     if row is None:
-        raise _unknown(name)
+        raise _no_version(name, version)
     sizes = json.loads(row.counts)
     counts = {level: sum(sizes[cell] for cell in cells) for level, cells in _cells(study, role).items()}
     return PublicCounts(row.version, counts, row.records_per_person)

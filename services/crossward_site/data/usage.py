@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from crossward.protocol.ledger.lines import LineKind
 from crossward_site.data.tables import datasets
@@ -15,6 +15,18 @@ _TASKS = select(tasks.c.id, tasks.c.state).where(
 )
 _AUCS = select(aucs.c.task).where(aucs.c.dataset == bindparam("name"), aucs.c.version == bindparam("version"))
 _CURRENT = select(datasets.c.version).where(datasets.c.name == bindparam("name"))
+
+
+def first_version(connection: Connection, name: str) -> int:
+    """The number of a new dataset's first version: one that no task or paid AUC is bound to.
+
+    One of this name may have been here before the table of seats was lost; what was charged for it is not for this one.
+    """
+    bound = [
+        connection.execute(select(func.max(table.c.version)).where(table.c.dataset == name)).scalar_one()
+        for table in (tasks, aucs)
+    ]
+    return 1 + max(version or 0 for version in bound)
 
 
 def is_needed(site: Site, connection: Connection, name: str, version: int) -> bool:

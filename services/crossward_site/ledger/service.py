@@ -13,12 +13,13 @@ from sqlalchemy import Connection
 
 from crossward.errors import ChainBroken, CrosswardError, LedgerRefused, NotReady
 from crossward.protocol.constants import LINES
-from crossward.protocol.ledger.lines import START, Head, Line
+from crossward.protocol.ledger.lines import START, Head, Line, LineKind
 from crossward.protocol.messages import Receipt
 from crossward_service.db.engine import read, write
 from crossward_service.http.views import HeadView
 from crossward_site import facts
 from crossward_site.coordinator import Coordinator
+from crossward_site.data import seating
 from crossward_site.ledger.views import SoundnessView
 from crossward_site.site import Site
 
@@ -118,7 +119,10 @@ def reconcile(site: Site, coordinator: Coordinator) -> Head:
 
 
 def verify(site: Site) -> SoundnessView:
-    """Check the whole ledger, and that it is the one which was confirmed; the first line that is wrong is named."""
+    """Check the whole ledger, that it is the one which was confirmed, and the table of seats that its lines name.
+
+    The first line that is wrong is named.
+    """
     with read(site.engine) as connection:
         try:
             verified = site.ledger.verify(connection)
@@ -130,7 +134,7 @@ def verify(site: Site) -> SoundnessView:
         agreed = site.ledger.contains(connection, mirror)
     head = HeadView.of(verified.head)
     if agreed:
-        return SoundnessView(sound=True, head=head)
+        return _seats_sound(site, head)
     return SoundnessView(
         sound=False,
         line=mirror.sequence,
@@ -138,3 +142,14 @@ def verify(site: Site) -> SoundnessView:
         fix="Compare the two ledgers, then reconcile.",
         head=head,
     )
+
+
+def _seats_sound(site: Site, head: HeadView) -> SoundnessView:
+    """Whether the table of seats is the one that the last line `seats` commits to."""
+    if (problem := seating.problem(site)) is None:
+        return SoundnessView(sound=True, head=head)
+    with read(site.engine) as connection:
+        seats = site.ledger.seats(connection)
+        line = None if seats is None else site.ledger.find(connection, LineKind.SEATS, seats.subject)
+    at = None if line is None else line.sequence
+    return SoundnessView(sound=False, line=at, cause=problem.cause, fix=problem.fix, head=head)

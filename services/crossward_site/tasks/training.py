@@ -42,7 +42,8 @@ class PublicNumbers:
     @classmethod
     def load(cls, connection: Connection, task: Task, dataset: str) -> PublicNumbers:
         """The numbers of the version that the task was charged for, or of the current one, without what is held out."""
-        public = load_counts(connection, task.study, task.role, dataset, task.version)
+        version = task.version if dataset == task.dataset else None
+        public = load_counts(connection, task.study, task.role, dataset, version)
         counts = {level: count for level, count in public.counts.items() if level != HOLDOUT}
         return cls(dataset, public.version, counts, public.records_per_person)
 

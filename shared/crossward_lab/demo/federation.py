@@ -16,9 +16,11 @@ from crossward_coordinator.main import init as init_coordinator
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.people import Desk, People, Say
 from crossward_lab.demo.processes import Service
-from crossward_lab.demo.records import DATASET, MAIN, branch, write_csv
+from crossward_lab.demo.records import DATASET, FILE, MAIN, PLACE, branch, settings_with_root, write_csv
 from crossward_lab.simulate.comparison import transfer_without_noise
 from crossward_lab.simulate.hospitals import Federation, Hospital
+from crossward_service.http.settings import SETTINGS
+from crossward_service.ops.files import write_file
 from crossward_site.data.service import Vault
 from crossward_site.main import init as init_site
 from crossward_site.models.evaluation import auc
@@ -34,6 +36,7 @@ class RunningSite:
     name: str
     hospital: Hospital
     folder: Path
+    records: Path
     token: str
     service: Service
     _client: SiteClient | None = field(default=None)
@@ -48,9 +51,8 @@ class RunningSite:
     @property
     def desk(self) -> Desk:
         """Its steward's desk, with its records in a CSV of its own."""
-        path = self.folder / "records.csv"
-        write_csv(self.hospital, path)
-        return Desk(self.name, self.client, path)
+        write_csv(self.hospital, self.records)
+        return Desk(self.name, self.client, PLACE)
 
     def close(self) -> None:
         """End the connection and the service."""
@@ -110,15 +112,19 @@ class LocalFederation:
         branches = {branch(number): hospital for number, hospital in enumerate(self.hospitals.branches, 1)}
         for name, hospital in ({MAIN: self.hospitals.main} | branches).items():
             role = Role.SOURCE if name == MAIN else Role.TARGET
-            token = _initialise_site(role, self.folder / name)
+            records = self.folder / "records" / name / FILE
+            token = _initialise_site(role, self.folder / name, records.parent)
             service = Service(role, self.folder / name)
-            site = RunningSite(name, hospital, self.folder / name, token, service)
+            site = RunningSite(name, hospital, self.folder / name, records, token, service)
             self.sites.append(site)
             self._stack.callback(site.close)
 
 
-def _initialise_site(role: Role, home: Path) -> str:
-    """What `crossward ROLE init` does; gives the steward's token."""
+def _initialise_site(role: Role, home: Path, root: Path) -> str:
+    """What `crossward ROLE init` does, with a settings file that opens the folder of the records; gives the token."""
+    home.mkdir(mode=0o700, parents=True)
+    root.mkdir(mode=0o700, parents=True)
+    write_file(home / SETTINGS, settings_with_root(root).encode())
     load = SourceSettings.load if role is Role.SOURCE else TargetSettings.load
     token = init_site(load(data_dir=home))
     assert token is not None, "the folder is new"
@@ -144,6 +150,7 @@ class SimulatedOwner:
             rows = Vault(opened).rows(study, Role.TARGET, DATASET, [LEVEL0, HOLDOUT])
         finally:
             opened.close()
-        held = rows.level == HOLDOUT
-        model = transfer_without_noise(self._schema, self._main, (rows.X[~held], rows.y[~held]))
-        return auc(model.margins(rows.X[held]), rows.y[held]).auc
+        own, held, y = rows.spans[LEVEL0], rows.spans[HOLDOUT], rows.y.astype(float)
+        learned, unseen = (rows.X.read(span.start, span.stop) for span in (own, held))
+        model = transfer_without_noise(self._schema, self._main, (learned, y[own]))
+        return auc(model.margins(unseen), y[held]).auc

@@ -1,4 +1,4 @@
-"""What people do in a federation that runs already: invite, join, connect data, set policies.
+"""What people do in a federation that runs already: invite, join, open data, set policies.
 
 It is the same whether the services are processes on this machine or containers on networks of their own. Whatever was
 done before stays done: a demonstration that is started again goes on.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from crossward.client import Client, SiteClient
@@ -24,11 +23,11 @@ POLICY: dict[str, Any] = {"decide": "approve", "epsilon_per_study": 2.0, "minimu
 
 @dataclass(slots=True)
 class Desk:
-    """A hospital, as its steward: `records` is where its own service finds its own file."""
+    """A hospital, as its steward: `records` is the place where its own service finds its own file."""
 
     name: str
     client: SiteClient
-    records: Path
+    records: dict[str, str]
 
     @property
     def role(self) -> Role:
@@ -63,14 +62,13 @@ class People:
             if desk.client.status()["identity"] is None:
                 code = self.operator.invite(desk.name, desk.role)["code"]
                 desk.client.join(self.coordinator_url, code)
-        say("connecting each hospital's own records")
+        say("each hospital seals a copy of its own records")
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(_connect, self.desks))
+            list(pool.map(_open, self.desks))
 
 
-def _connect(desk: Desk) -> None:
-    """Connect a hospital's records, and let its policy approve what fits it."""
+def _open(desk: Desk) -> None:
+    """Open a hospital's records, and let its policy approve what fits it."""
     if not desk.client.datasets():
-        place = {"kind": "csv", "path": str(desk.records)}
-        desk.client.add_dataset(DATASET, place, {"person": PERSON}, epsilon=BUDGET)
+        desk.client.open_dataset(DATASET, desk.records, {"person": PERSON}, epsilon=BUDGET)
         desk.client.set_policy(POLICY)

@@ -1,8 +1,9 @@
-"""A simulated hospital's records, as a file that its own service reads."""
+"""A simulated hospital's records, as a file that its own service reads, and the settings that let it."""
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from pathlib import Path
@@ -13,6 +14,9 @@ from crossward_lab.simulate.hospitals import Federation, Hospital
 
 DATASET, PERSON, OUTCOME = "patients", "patient", "diabetes"
 MAIN = "main"
+ROOT, FILE = "records", "patients.csv"
+PLACE = {"kind": "csv", "root": ROOT, "path": FILE}
+"""Where a simulated hospital's service finds its records."""
 
 
 def branch(number: int) -> str:
@@ -38,6 +42,11 @@ def write_csv(hospital: Hospital, path: Path) -> None:
         writer.writerow([PERSON, *names, OUTCOME])
         for number, row in enumerate(zip(*columns, hospital.labels.tolist(), strict=True)):
             writer.writerow([f"p{number}", *("" if _is_missing(value) else value for value in row)])
+
+
+def settings_with_root(root: Path) -> str:
+    """A settings file that opens one folder of tables to a site, by the name `records`."""
+    return f"[data_roots]\n{ROOT} = {json.dumps(str(root.absolute()), ensure_ascii=False)}\n"
 
 
 def first_record(hospital: Hospital) -> dict[str, Any]:

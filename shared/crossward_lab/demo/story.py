@@ -154,8 +154,9 @@ def _branch_result(desk: Desk, nonprivate: float | None) -> BranchResult:
 
 
 def _budget(desk: Desk) -> SiteBudget:
-    (dataset,) = desk.client.status()["datasets"]
-    return SiteBudget(desk.name, dataset["rows"], dataset["epsilon_spent"], dataset["epsilon_left"])
+    status = desk.client.status()
+    (dataset,), budget = status["datasets"], status["budget"]
+    return SiteBudget(desk.name, dataset["rows"], budget["epsilon_spent"], budget["epsilon_left"])
 
 
 def _agree(people: People) -> bool:

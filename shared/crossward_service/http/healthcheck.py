@@ -44,7 +44,8 @@ def _connect(port: int, settings: dict[str, Any]) -> http.client.HTTPConnection:
 
 def _settings() -> dict[str, Any]:
     """The settings, as the service reads them: the file first, then the variables over it."""
-    config = os.environ.get("CROSSWARD_CONFIG")
+    beside = Path(os.environ.get("CROSSWARD_DATA_DIR", "crossward-data")) / "settings.toml"
+    config = os.environ.get("CROSSWARD_CONFIG") or (beside if beside.is_file() else None)
     settings = tomllib.loads(Path(config).read_text(encoding="utf-8")) if config else {}
     prefix = "CROSSWARD_"
     set_here = {name for name in os.environ if name.startswith(prefix)}

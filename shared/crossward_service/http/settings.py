@@ -30,8 +30,15 @@ PLACEHOLDERS = ("change", "default", "example", "insert", "password", "placehold
 
 SETTINGS = "settings.toml"
 """The settings file in a data directory: it is read where CROSSWARD_CONFIG names no other."""
+DATA_DIR = Path("crossward-data")
+"""The data directory that nobody has chosen."""
 
 _file: ContextVar[Path | None] = ContextVar("settings file", default=None)
+
+
+def home_of(data_dir: str | Path | None) -> Path:
+    """The data directory: the one that is given, or that CROSSWARD_DATA_DIR names, or the usual one."""
+    return Path(data_dir or os.environ.get("CROSSWARD_DATA_DIR") or DATA_DIR)
 
 
 def settings_file(data_dir: str | Path) -> Path | None:
@@ -60,7 +67,7 @@ class ServiceSettings(BaseSettings):
     )
     database_name: ClassVar[str] = "crossward.sqlite3"
 
-    data_dir: Path = Path("crossward-data")
+    data_dir: Path = DATA_DIR
     database_url: str = Field(default="", repr=False)
     database_password_file: Path | None = None
     host: str = "127.0.0.1"
@@ -76,7 +83,7 @@ class ServiceSettings(BaseSettings):
     @classmethod
     def load(cls, **overrides: Any) -> Self:
         """Read the settings, `overrides` (a command line's options) first; what is wrong is named without its value."""
-        config = settings_file(overrides.get("data_dir") or os.environ.get("CROSSWARD_DATA_DIR") or cls._home())
+        config = settings_file(home_of(overrides.get("data_dir")))
         if config is not None and not config.is_file():
             raise InvalidSetting(f"The settings file {config} is not there.", f"Correct {CONFIG}.")
         _file.set(config)
@@ -93,11 +100,6 @@ class ServiceSettings(BaseSettings):
             raise InvalidSetting(f"The settings cannot be read: {error}.", f"Correct {config}.") from None
         finally:
             _file.set(None)
-
-    @classmethod
-    def _home(cls) -> Path:
-        """The data directory that nobody has chosen."""
-        return Path(cls.model_fields["data_dir"].default)
 
     def to_json(self) -> str:
         """What another process of this service is told; the database's password stands in its address already.

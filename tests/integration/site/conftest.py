@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import runpy
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -37,8 +38,9 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import read, write
 from crossward_service.http.serve import new_server
 from crossward_service.http.settings import ServiceSettings
+from crossward_site.data.connector import InProcess
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.places import CsvPlace
+from crossward_site.data.places import FilePlace, Sources
 from crossward_site.data.service import Vault
 from crossward_site.identity import tokens
 from crossward_site.identity.service import join
@@ -68,6 +70,7 @@ MAPPING = {
     },
     "labels": {"diabetes": {"column": "dm", "recode": {"1": True, "0": False}}},
 }
+TABLE = FilePlace(kind="csv", root="files", path="table.csv")
 PACE = Pace(poll=0.0, tick=0.02, pulse=0.05, retry=0.1)
 POSTGRES = runpy.run_path(str(Path(__file__).parents[2] / "postgres.py"))
 WORKER = Path(__file__).with_name("worker.py")
@@ -110,6 +113,7 @@ class Hospital:
 
     site: Site
     home: Path
+    files: Path
     party: str
     url: str
     runners: list[Runner] = field(default_factory=list)
@@ -156,18 +160,23 @@ class Hospital:
             time.sleep(0.02)
 
     def backup(self) -> Path:
-        """The database as it is now."""
-        copy = self.home / "backup.sqlite3"
-        with closing(sqlite3.connect(self.home / "site.sqlite3")) as one, closing(sqlite3.connect(copy)) as other:
+        """The database and the vault's files as they are now."""
+        copy = self.home / "backup"
+        copy.mkdir()
+        database = "site.sqlite3"
+        with closing(sqlite3.connect(self.home / database)) as one, closing(sqlite3.connect(copy / database)) as other:
             one.backup(other)
+        for path in self.home.glob("vault-*"):
+            shutil.copy(path, copy)
         return copy
 
     def restore(self, copy: Path) -> None:
-        """Put an old copy in the place of the database."""
+        """Put an old copy in the place of what is there."""
         self.site.engine.dispose()
-        for name in ("site.sqlite3", "site.sqlite3-wal", "site.sqlite3-shm"):
-            (self.home / name).unlink(missing_ok=True)
-        copy.rename(self.home / "site.sqlite3")
+        for path in [*self.home.glob("site.sqlite3*"), *self.home.glob("vault-*")]:
+            path.unlink()
+        for path in copy.iterdir():
+            path.rename(self.home / path.name)
 
     def outbox(self) -> str | None:
         with read(self.site.engine) as connection:
@@ -228,14 +237,16 @@ class Federation:
         code = self.call("operator", "POST", "/v1/parties/invites", {"party": party, "role": role})["code"]
         home = self.folder / party
         url = self.new_database() if self.new_database else f"sqlite:///{home}/site.sqlite3"
-        site = Site.open(url, home)
+        files = self.folder / "files" / party
+        files.mkdir(parents=True)
+        site = Site.open(url, home, connectors=InProcess(Sources({"files": files}, closed=(home,))))
         refuse_nesting(site.engine)
-        hospital = Hospital(site, home, party, url)
+        hospital = Hospital(site, home, files, party, url)
         self.hospitals.append(hospital)
         join(site, self.url, code, (Role(role),))
         if data:
-            place = CsvPlace(path=str(write_csv(home / "table.csv", rows, seed=len(party))))
-            Vault(site).connect("patients", place, DataMap.from_data(MAPPING), Budget.of(epsilon))
+            write_csv(files / "table.csv", rows, seed=len(party))
+            Vault(site).open("patients", TABLE, DataMap.from_data(MAPPING), Budget.of(epsilon))
         hospital.policy(decide=decide)
         return hospital
 
@@ -299,6 +310,7 @@ def api() -> Callable[..., Any]:
     @contextmanager
     def answering(hospital: Hospital, role: str = "steward", **more: Any) -> Iterator[httpx.Client]:
         given = {"data_dir": hospital.home, "database_url": hospital.url, "port": 0, "work": False}
+        given |= {"data_roots": {"files": hospital.files}}
         settings = TargetSettings(**given | more)
         bearer = {"Authorization": f"Bearer {tokens.issue(hospital.site, role, f'{role} {next(numbers)}')}"}
         with (
@@ -308,6 +320,21 @@ def api() -> Callable[..., Any]:
             yield client
 
     return answering
+
+
+@pytest.fixture
+def ended() -> Callable[..., Any]:
+    """A job that was asked for over HTTP, once it has ended."""
+
+    def follow(client: httpx.Client, answer: httpx.Response, seconds: float = 300.0) -> Any:
+        assert answer.status_code == 202, answer.text
+        end = time.monotonic() + seconds
+        while (job := client.get(f"/v1/jobs/{answer.json()['number']}").json())["state"] in ("waiting", "running"):
+            assert time.monotonic() < end, job
+            time.sleep(0.02)
+        return job
+
+    return follow
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from crossward_site.approvals.views import ApprovalsView
 from crossward_site.data.report import ReportView
-from crossward_site.data.views import DatasetsView, OpenedView
+from crossward_site.data.views import DatasetsView, JobsView, JobView
 from crossward_site.desk.views import StatusView
 from crossward_site.identity import tokens
 from crossward_site.identity.views import KeysView
@@ -26,6 +26,7 @@ ANSWERS = {
     "/v1/ledger": LedgerView,
     "/v1/ledger/verify": SoundnessView,
     "/v1/datasets": DatasetsView,
+    "/v1/jobs": JobsView,
     "/v1/datasets/patients/report": ReportView,
     "/v1/datasets/patients/report?study=sugar": ReportView,
     "/v1/approvals": ApprovalsView,
@@ -53,14 +54,15 @@ def client(federation, study, api):
         yield http
 
 
-def test_every_field_is_documented(client) -> None:
+def test_every_field_is_documented(client, ended) -> None:
     paid = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0})
     asked = client.post("/v1/predict", json={"study": "sugar", "record": RECORD, "words": "study"})
     version = client.post("/v1/datasets/patients/versions", json={})
+    ReportView.model_validate(ended(client, version)["result"])
     answers = {path: (client.get(path), view) for path, view in ANSWERS.items()} | {
         "auc": (paid, PaidAuc),
         "predict": (asked, PredictionsView),
-        "version": (version, OpenedView),
+        "version": (version, JobView),
     }
     for path, (answer, view) in answers.items():
         assert answer.is_success, (path, answer.text)
@@ -70,7 +72,7 @@ def test_every_field_is_documented(client) -> None:
     assert asked.json()["predictions"][0]["class"] in (True, False)
 
 
-TIMES = {"taken", "updated", "since", "stored", "published"}
+TIMES = {"taken", "asked", "updated", "since", "stored", "published"}
 
 
 def times_in(part: object) -> Iterator[str]:

@@ -79,7 +79,7 @@ def test_when_the_quorum_is_reached_a_source_that_has_paid_goes_on(federation, s
     federation.hospital("branch", "target", data=False)
     federation.start(study(sources=("main", "slow"), quorum={"sources": 1}))
     slow.drive_until(state)  # charged, if at all, in its own ledger only: the mirror has not heard
-    assert [line.kind for line in federation.mirror("slow")] == ["open"]
+    assert [line.kind for line in federation.mirror("slow")] == ["open", "seats"]
     main.settle()
     runner = slow.runners[-1]
     runner.beat(slow.tasks()[0])

@@ -49,4 +49,4 @@ def test_bad_questions(federation, study, api) -> None:
         assert missing.status_code == 200
         assert client.post("/v1/predict", json={"study": "sugar"}).status_code == 422
         assert client.post("/v1/predict", json={"study": "sugar", "records": []}).status_code == 422
-    assert np.isfinite(Vault(branch.site).balance("patients").left(range(20)))
+    assert np.isfinite(Vault(branch.site).balance().left(range(20)))

@@ -21,7 +21,7 @@ def test_a_study_with_a_method_of_ones_own(federation, study, api, monkeypatch) 
     branch.settle()
     assert federation.study("sugar")["state"] == "complete"
     for hospital in (main, branch):
-        assert [line.kind for line in hospital.lines()] == ["open", "reserve", "release"]
+        assert [line.kind for line in hospital.lines()] == ["open", "seats", "reserve", "release"]
         assert federation.mirror(hospital.party) == hospital.lines()
     with api(branch) as client:
         ill, well = client.post("/v1/predict", json={"study": "sugar", "records": RECORDS, "words": "study"}).json()[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossward.errors import BudgetExceeded, InvalidData, InvalidSetting
+from crossward.errors import BudgetExceeded, InvalidSetting, StorageFailed
 from crossward.study import wire
 from crossward_site.data.service import Vault
 from crossward_site.models import paid_auc
@@ -55,13 +55,19 @@ def test_a_paid_auc_keeps_to_the_policy(federation, study, rules, words) -> None
 def test_a_paid_auc_reads_nothing_before_its_charge_and_is_charged_once(federation, study, monkeypatch) -> None:
     _, branch = ran(federation, study(method="direct"), epsilon_lifetime=3.0)
     served, line = Models(branch.site).of("sugar"), branch.runners[-1].coordinator()
-    table = branch.home / "table.csv"
-    good = table.read_text()
-    table.write_text(good.replace(",N,", ",X,", 1))
-    with pytest.raises(InvalidData):
-        paid_auc.paid_auc(branch.site, line, served, 1.0)
+    seen = []
+
+    def unreadable(self, *given):
+        seen.append(len(federation.mirror("branch")))
+        raise StorageFailed("The disk is gone.", "Bring it back.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Vault, "rows", unreadable)
+        with pytest.raises(StorageFailed):
+            paid_auc.paid_auc(branch.site, line, served, 1.0)
     assert len(branch.lines("reserve")) == 2
-    table.write_text(good)
+    assert seen == [len(branch.lines())]
+    (branch.files / "table.csv").unlink()  # nobody reads it any more
     upgrade(monkeypatch)
     paid_auc.paid_auc(branch.site, line, served, 1.0)
     assert len(branch.lines("reserve")) == 2
@@ -74,10 +80,10 @@ def test_a_version_that_comes_before_the_charge_is_the_one_that_is_charged(feder
 
     def sync(site, coordinator, original=paid_auc.sync):
         monkeypatch.setattr(paid_auc, "sync", original)
-        table = branch.home / "table.csv"
+        table = branch.files / "table.csv"
         head, *rows = table.read_text().splitlines()
         table.write_text("\n".join([head, *rows, *(f"new-{row}" for row in rows)]))
-        Vault(site).add_version("patients")
+        Vault(site).refresh("patients")
         return original(site, coordinator)
 
     monkeypatch.setattr(paid_auc, "sync", sync)

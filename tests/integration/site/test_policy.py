@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crossward.privacy.budget import Budget
+from crossward.errors import Conflict, NotConverged
 from crossward_site.approvals import service as approvals
-from crossward_site.data.mapping import DataMap
-from crossward_site.data.places import CsvPlace
+from crossward_site.data.places import FilePlace
 from crossward_site.data.service import Vault
 from crossward_site.tasks import steps
 
@@ -39,11 +38,10 @@ def test_policy_refuses_a_task_that_reads_nothing(federation, study, rules) -> N
 
 
 def second_dataset(hospital, **more) -> None:
-    other = hospital.home / "visits.csv"  # of other people
-    other.write_text((hospital.home / "table.csv").read_text().replace("\np", "\nq"))
-    place = CsvPlace(path=str(other))
-    mapping = Vault(hospital.site).dataset("patients").mapping
-    Vault(hospital.site).connect("visits", place, DataMap.from_data(mapping.model_dump()), Budget.of(50.0), **more)
+    other = hospital.files / "visits.csv"  # of other people
+    other.write_text((hospital.files / "table.csv").read_text().replace("\np", "\nq"))
+    vault = Vault(hospital.site)
+    vault.open("visits", FilePlace(kind="csv", path="visits.csv"), vault.dataset("patients").mapping, **more)
 
 
 def test_what_the_steward_chose_is_measured_too(federation, study) -> None:
@@ -61,6 +59,29 @@ def test_what_the_steward_chose_is_measured_too(federation, study) -> None:
     [task] = branch.tasks()
     assert (task.state, task.reason) == ("declined", "policy")
     assert branch.lines("reserve") == []
+
+
+def test_what_was_charged_for_one_dataset_is_trained_on_no_other(federation, study, monkeypatch) -> None:
+    branch = federation.hospital("branch", "target")
+    for _ in range(2):
+        Vault(branch.site).refresh("patients")
+    federation.start(study(method="direct"))
+
+    def stop(*given):
+        raise NotConverged("The solver found no step.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "train", stop)
+        branch.drive()
+    second_dataset(branch, records_per_person=3)  # its first version
+    [held] = approvals.waiting(branch.site)
+    assert [(cost.dataset, cost.epsilon) for cost in held.costs] == [("patients", 0.0), ("visits", 0.0)]
+    with pytest.raises(Conflict, match="charged for patients"):
+        approvals.answer(branch.site, held.task, True, "visits")
+    approvals.answer(branch.site, held.task, True)
+    branch.settle()
+    [task] = branch.tasks()
+    assert (task.state, task.dataset, task.version) == ("settled", "patients", 3)
 
 
 def test_two_approved_tasks_do_not_pass_a_limit_together(federation, study, monkeypatch) -> None:

@@ -14,6 +14,8 @@ from sqlalchemy import select, update
 from crossward.errors import Forged, InvalidMessage
 from crossward_service.db.engine import read, write
 from crossward_site.approvals import service as approvals
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.service import Vault
 from crossward_site.identity.service import Identity, rotate
 from crossward_site.models.predictions import predict
 from crossward_site.models.service import Models, seal, unseal
@@ -41,7 +43,7 @@ def test_transfer_from_a_source_to_a_target(federation, study, api) -> None:
     main, branch = run(federation, study(epsilon=5.0))
     assert federation.study("sugar")["state"] == "complete"
     for hospital in (main, branch):
-        assert [line.kind for line in hospital.lines()] == ["open", "reserve", "release"]
+        assert [line.kind for line in hospital.lines()] == ["open", "seats", "reserve", "release"]
         assert federation.mirror(hospital.party) == hospital.lines()
     with api(branch) as client:
         answer = client.post("/v1/predict", json={"study": "sugar", "records": [RECORD, WELL], "words": "study"}).json()
@@ -77,10 +79,10 @@ def test_evaluation_stays_free_and_an_auc_is_paid_once(federation, study, api) -
         assert abs(paid["auc"] - local["auc"]) < 12 * paid["deviation"]
         assert client.get("/v1/studies/sugar/evaluation").json()["released"] == [paid]
         kinds = [json.loads(line)["kind"] for line in client.get("/v1/ledger").json()["lines"]]
-        assert kinds == ["open", "reserve", "release", "reserve", "release"]
+        assert kinds == ["open", "seats", "reserve", "release", "reserve", "release"]
         refused = client.post("/v1/studies/sugar/auc", json={"epsilon": 9.0})
         assert (refused.status_code, refused.json()["title"]) == (409, "Cell's budget exceeded")
-        cells = client.get("/v1/status").json()["datasets"][0]["cells"]
+        cells = client.get("/v1/status").json()["budget"]["cells"]
         assert {cell["epsilon_spent"] for cell in cells[:16]} == {5.0}
         assert {cell["epsilon_spent"] for cell in cells[16:]} == {2.0}
 
@@ -178,32 +180,56 @@ def test_a_budget_that_is_too_small_and_data_that_are_not_there(federation, stud
     branch.settle()
     empty.settle()
     causes = {task["party"]: task["cause"] for task in federation.study("sugar")["tasks"]}
-    assert causes["branch"].startswith("budget: Cell 0 of dataset patients")
+    assert causes["branch"].startswith("budget: Cell 0: This release costs epsilon 2; 0 of 1 is spent.")
     assert causes["empty"].startswith("no-data")
     assert federation.study("sugar")["state"] == "failed"
 
 
-def test_records_that_do_not_fit_are_the_stewards_business(federation, study, api) -> None:
+def test_a_study_never_notices_what_cells_say_or_what_becomes_of_a_file(federation, study, api, ended) -> None:
+    """Values that cannot be read are told to the steward when the copy is made; later nobody reads the file."""
     branch = federation.hospital("branch", "target")
-    path = branch.home / "table.csv"
-    good = path.read_text()
-    path.write_text(good.replace(",N,", ",X,", 1))
+    path = branch.files / "table.csv"
+    odd = path.read_text().replace(",N,", ",X,", 40).replace("\np7,", "\np7,<0.3")
+    path.write_text(odd)
+    with api(branch) as client:
+        job = ended(client, client.post("/v1/datasets/patients/versions", json={"study": study().to_yaml()}))
+        unread = {name: notes["unread"] for name, notes in job["result"]["fit"]["features"].items()}
+        assert unread["glucose"] == 1
+        assert unread["family"] + unread["smoker"] == 40
+    path.write_text("no table at all")
+    federation.start(study("one", method="direct"))
+    branch.settle()
+    path.unlink()
+    federation.start(study("two", method="pst-f"))
+    branch.settle()
+    for id in ("one", "two"):
+        assert federation.study(id)["state"] == "complete"
+    assert approvals.waiting(branch.site) == []
+    with api(branch) as client:
+        job = ended(client, client.post("/v1/datasets/patients/versions", json={}))
+        assert (job["state"], job["cause"]) == ("failed", "files/table.csv cannot be opened.")
+        assert client.get("/v1/datasets").json()["datasets"][0]["version"] == 2
+
+
+def test_cells_of_one_class_are_the_stewards_business(federation, study) -> None:
+    """It says something about records: the coordinator hears no more than of a task that waits for an approval."""
+    branch = federation.hospital("branch", "target")
+    vault = Vault(branch.site)
+    mapping = vault.dataset("patients").mapping.model_dump() | {"labels": {"diabetes": {"column": "always"}}}
+    head, *rows = (branch.files / "table.csv").read_text().splitlines()
+    (branch.files / "table.csv").write_text("\n".join([f"{head},always", *(f"{row},1" for row in rows)]))
+    vault.refresh("patients", mapping=DataMap.from_data(mapping))
     federation.start(study(method="direct"))
     branch.drive()
     [held] = approvals.waiting(branch.site)
     assert held.state == "held"
-    assert "table.csv" in held.cause
-    runner = branch.runners[-1]
-    runner.beat(branch.tasks()[0])
+    assert "one class" in held.cause
+    branch.runners[-1].beat(branch.tasks()[0])
     [seen] = federation.study("sugar")["tasks"]
     assert (seen["state"], seen["note"]) == ("leased", "waiting at the site")
     assert len(branch.lines("reserve")) == 1  # nothing that the records say decides on the charge
     assert (held.epsilon, held.epsilon_charged) == (0.0, 2.0)  # it is paid: to approve costs no more
     assert [(cost.epsilon, cost.delta) for cost in held.costs] == [(0.0, 0.0)]
-    path.write_text(good)
-    approvals.answer(branch.site, held.task, True)
-    branch.settle()
-    assert federation.study("sugar")["state"] == "complete"
 
 
 def test_a_cancelled_study_ends_here_too(federation, study, api) -> None:
@@ -225,13 +251,15 @@ def test_keys_rotate(federation, study, api) -> None:
     assert federation.study("sugar")["state"] == "complete"
 
 
-def test_a_new_version_keeps_cells_and_spend(federation, study, api) -> None:
+def test_a_new_version_keeps_cells_and_spend(federation, study, api, ended) -> None:
     branch = federation.hospital("branch", "target", epsilon=3.0)
     federation.start(study("one", method="direct"))
     branch.settle()
     with api(branch) as client:
-        version = client.post("/v1/datasets/patients/versions", json={}).json()
-        assert (version["version"], version["epsilon_spent"], version["epsilon_left"]) == (2, 2.0, 1.0)
+        report = ended(client, client.post("/v1/datasets/patients/versions", json={}))["result"]
+        assert (report["version"], report["new"], report["stayed"]) == (2, 0, 600)
+        budget = client.get("/v1/datasets").json()["budget"]
+        assert (budget["epsilon_spent"], budget["epsilon_left"], budget["final"]) == (2.0, 1.0, True)
     federation.start(study("two", method="direct"))
     branch.settle()
     assert federation.study("two")["tasks"][0]["cause"].startswith("budget")
