@@ -31,6 +31,9 @@ KEPT = 200
 PULSE = 0.5
 """Progress is written down this often, in seconds."""
 
+PAUSE = 5.0
+"""Seconds after which somebody who was not woken looks for a job."""
+
 
 class Cancelled(Exception):
     """The job is wanted no more."""
@@ -139,8 +142,8 @@ def _job(row: Row[Any]) -> Job:
 class JobRunner:
     """The one thread that does a site's jobs."""
 
-    def __init__(self, site: Site, works: dict[JobKind, Work]) -> None:
-        self._site, self._works = site, works
+    def __init__(self, site: Site, works: dict[JobKind, Work], pause: float = PAUSE) -> None:
+        self._site, self._works, self._pause = site, works, pause
         self._stopping, self._wake = site.machine.flag(), site.machine.flag()
         self._worker: Worker | None = None
 
@@ -171,7 +174,7 @@ class JobRunner:
                 log.warning("jobs: %s", type(error).__name__)
                 busy = False
             if not busy:
-                self._wake.wait(5.0)
+                self._wake.wait(self._pause)
                 self._wake.clear()
 
     def run_one(self) -> bool:

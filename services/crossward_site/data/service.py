@@ -213,7 +213,9 @@ class Vault:
             share = 1.0 if new is None else float(new.below) / 2**64
             strange = 0 if known is None or new is None else likeness.changed(known, new, intake.where, share)
             progress(0.95, "writing down")
+            site.machine.reach("vault-sealed")
             yield Taken(file, intake, seated, version, digest, strange)
+            site.machine.reach("vault-registered")
         except BaseException:
             for kind in KINDS:
                 file_of(site, file, kind).unlink(missing_ok=True)
