@@ -78,8 +78,11 @@ class Hospital:
     party: str
     role: Role
     host: Host
+    process: Process | None = None  # the last that was started
     running: RunningSite | None = None
     gone: bool = False
+    lost: bool = False  # its folder is, and it has not joined anew yet
+    losses: int = 0
     revoked: bool = False
     generation: int = 0
     backups: list[Path] = field(default_factory=list)
@@ -88,6 +91,11 @@ class Hospital:
     def database(self) -> Path:
         """Its database."""
         return self.host.folder / "site.sqlite3"
+
+    def stop(self) -> None:
+        """End its process, wherever that is."""
+        if self.process is not None:
+            self.process.kill()
 
 
 @lru_cache(maxsize=4)
@@ -133,7 +141,7 @@ def _new_app(process: Process) -> FastAPI:
 
 async def start_site(world: World, hospital: Hospital, host: Host) -> RunningSite:
     """Start a process that serves a folder of a site: it locks it, opens it, and begins to work."""
-    process = Process(world, host, host.name)
+    hospital.process = process = Process(world, host, host.name)
     return await _started(process, _open)
 
 

@@ -21,7 +21,7 @@ from sqlalchemy import Engine
 from crossward.errors import CrosswardError
 from crossward.protocol.constants import Role
 from crossward.study import Study
-from crossward_lab.disasters import disk, federation, people
+from crossward_lab.disasters import disk, federation, people, stewards
 from crossward_lab.disasters.disk import cut_power
 from crossward_lab.disasters.events import heal, strike
 from crossward_lab.disasters.federation import SOURCES, TARGETS, Hospital, Server, copy_folder
@@ -339,8 +339,7 @@ def _outcome(seed: int, world: World) -> Outcome:
 
 def _end(world: World) -> None:
     for hospital in (*world.hospitals.values(), *world.clones):
-        if hospital.running is not None:
-            hospital.running.process.kill()
+        hospital.stop()
     for server in list(world.servers):
         server.process.kill()
     world.network.kill()
@@ -367,13 +366,16 @@ async def _happen(world: World) -> None:
     for study in studies:
         world.lead(study)
     rounds = world.network.run(people.rounds(world))
-    striking = world.network.run(strike(world))
+    striking = [world.network.run(strike(world))]
+    if Kind.DATA in world.plan.kinds:
+        striking.append(world.network.run(stewards.care(world)))
     trouble = world.draw.choice((100.0, 300.0, 800.0))
     while world.time < trouble and not world.judge.verdicts:
         await asyncio.sleep(STEP)
         if world.is_over():
             break
-    striking.cancel()
+    for task in striking:
+        task.cancel()
     await heal(world)
     end = world.time + LONGEST_CALM
     while world.time < end and not world.judge.verdicts:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from crossward.errors import CrosswardError
+from crossward.errors import CrosswardError, InvalidSetting
 from crossward.methods import METHODS as REGISTRY
 from crossward.study import Study, study_for
 from crossward_lab.disasters.federation import SCHEMA, URL, Hospital, RunningSite, ask
@@ -20,11 +21,16 @@ from crossward_site.ledger.service import reconcile
 if TYPE_CHECKING:
     from crossward_lab.disasters.history import World
 
+T = TypeVar("T")
+
 ROUNDS = 40.0
 """Seconds between two looks that people take at their services."""
 
 TRIES = 8
 """How often a lead tries to start a study."""
+
+HOPELESS = ("refuse the task", "Give the task up", "not what was charged")
+"""What a task that is held can never be done for."""
 
 METHODS = ("simcomb", "pst-h", "direct", "average", "pst-s")
 
@@ -62,7 +68,7 @@ async def ask_coordinator(world: World, role: str, method: str, path: str, body:
 async def lead_study(world: World, study: Study) -> None:
     """Hand a study in, start it, and perhaps cancel it."""
     world.judge.expect(study)
-    await world.sleep(world.draw.uniform(0.0, 60.0))
+    await world.sleep(world.draw.uniform(0.0, world.plan.spread))
     world.tell(
         f"lead: {study.id} ({study.method.name}) with {', '.join((*study.sources, *study.targets))}"
         f" at epsilon {study.epsilon.source or study.epsilon.target:g}"
@@ -98,15 +104,22 @@ async def rounds(world: World) -> None:
 
 
 async def look_around(world: World) -> None:
-    """Answer what is asked at the sites, reconcile what has stopped, on both sides."""
+    """Answer what is asked at the sites, reconcile what has stopped, on both sides; recover what is lost."""
+    from crossward_lab.disasters.stewards import see_to
+
     for hospital in world.hospitals.values():
         running = hospital.running
         if running is None or not running.process.alive:
             continue
-        if world.judge.has_stopped(hospital):
+        if hospital.lost:
+            await enrol_anew(world, hospital)
+        elif world.judge.has_stopped(hospital):
             await act(world, running, f"steward of {hospital.party}: reconciles", partial(_reconcile, running))
         elif world.judge.asks(hospital):
             await act(world, running, f"steward of {hospital.party}: decides", partial(_decide, world, running))
+            await see_to(world, hospital)
+        elif await see_to(world, hospital):
+            continue
         elif world.calm and _is_unknown(running) and world.judge.is_enrolled(hospital.party):
             world.tell(f"operator: the coordinator has forgotten the key of {hospital.party}")
             await ask_coordinator(world, "operator", "DELETE", f"/v1/parties/{hospital.party}")
@@ -116,18 +129,21 @@ async def look_around(world: World) -> None:
         await ask_coordinator(world, "operator", "POST", f"/v1/parties/{party}/reconcile")
 
 
-async def act(world: World, running: RunningSite, what: str, does: Any) -> None:
+async def act(world: World, running: RunningSite, what: str, does: Callable[[], T]) -> T | None:
     """Do something in a site's process; what goes wrong is told, and tried again another time."""
-    world.tell(what)
+    if what:
+        world.tell(what)
 
-    def trying() -> None:
+    def trying() -> T | None:
         try:
-            does()
+            return does()
         except CrosswardError as error:
             world.tell(f"{running.process.name}: {type(error).__name__}: {error.cause}")
+            return None
 
     with suppress(Gone):
-        await running.process.do(blocking(trying))
+        return await running.process.do(blocking(trying))
+    return None
 
 
 def _decide(world: World, running: RunningSite) -> None:
@@ -136,10 +152,14 @@ def _decide(world: World, running: RunningSite) -> None:
         if question.state == "cancelled":
             approvals.answer(site, question.task, approve=False)
             continue
-        lost = "does not have its bytes" in question.cause
+        hopeless = any(words in question.cause for words in HOPELESS)
         refuses = Kind.REFUSAL in world.plan.kinds and not calm and world.draw.random() < 0.3
-        approve = not lost and (not refuses or question.epsilon_charged > 0.0)
-        approvals.answer(site, question.task, approve=approve)
+        approve = not hopeless and (not refuses or question.epsilon_charged > 0.0)
+        dataset = world.draw.choice(question.datasets) if len(question.datasets) > 1 else None
+        try:
+            approvals.answer(site, question.task, approve=approve, dataset=dataset)
+        except InvalidSetting as error:  # there are no data now
+            world.tell(f"{running.process.name}: {error.cause}")
         running.runner.wake()
 
 
@@ -152,6 +172,17 @@ def rotate_key(running: RunningSite) -> None:
     """Change a site's key."""
     rotate(running.site, Link())
     running.runner.renew()
+
+
+async def enrol_anew(world: World, hospital: Hospital) -> None:
+    """A site that has lost its folder joins as if it were new; what it has forgotten, it then finds in the mirror."""
+    if world.judge.has_joined(hospital):
+        hospital.lost = False
+        return
+    world.tell(f"operator: {hospital.party} has lost its key")
+    await ask_coordinator(world, "operator", "DELETE", f"/v1/parties/{hospital.party}")
+    await invite_again(world, hospital)
+    hospital.lost = not world.judge.has_joined(hospital)
 
 
 async def invite_again(world: World, hospital: Hospital) -> None:
