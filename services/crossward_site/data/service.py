@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -217,8 +217,8 @@ class Vault:
             yield Taken(file, intake, seated, version, digest, strange)
             site.machine.reach("vault-registered")
         except BaseException:
-            for kind in KINDS:
-                file_of(site, file, kind).unlink(missing_ok=True)
+            with suppress(CrosswardError):  # a commit that failed may have happened: only the database knows
+                _sweep(site)
             raise
         tidy(site)
 
@@ -475,7 +475,6 @@ def _report(taken: Taken) -> TableReport:
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
-KINDS = ("records", "cells", "seats")
 PREFIX = "vault-"
 
 
@@ -509,6 +508,11 @@ def tidy(site: Site) -> None:
                 of = (versions.c.dataset == row.dataset) & (versions.c.version == row.version)
                 connection.execute(update(versions).where(of).values(sealed=None))
         seating.prune(site, connection)
+    _sweep(site)
+
+
+def _sweep(site: Site) -> None:
+    """Remove the files that the database does not know."""
     with read(site.engine) as connection:
         kept = kept_files(connection)
     for path in site.home.glob(f"{PREFIX}*"):
