@@ -8,7 +8,7 @@ database names are removed. Tasks read sealed copies alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,6 +90,14 @@ class Rows:
     present: NDArray[np.bool_]
 
 
+Ending = Callable[[Connection, Dataset | None], None]
+"""Hears, in the transaction that writes it down, what a dataset then is; None: it is gone."""
+
+
+def untold(connection: Connection, dataset: Dataset | None) -> None:
+    """Nobody needs to know."""
+
+
 class Vault:
     """A site's datasets."""
 
@@ -108,6 +116,7 @@ class Vault:
         records_per_person: int = 1,
         study: Study | None = None,
         progress: Progress = unheard,
+        ending: Ending = untold,
     ) -> Dataset:
         """Make the sealed copy of a new dataset. The first one comes with the budget that each person here has."""
         check_records_per_person(records_per_person)
@@ -121,8 +130,7 @@ class Vault:
                 self._site.append(connection, body)
             opened = {"version": 1, "records_per_person": records_per_person, "opened": self._site.clock()}
             connection.execute(insert(datasets).values(name=name, **opened))
-            self._register(connection, name, 1, place, mapping, taken)
-            return load_dataset(connection, name)
+            return self._register(connection, name, 1, place, mapping, taken, ending)
 
     def refresh(
         self,
@@ -131,6 +139,7 @@ class Vault:
         mapping: DataMap | None = None,
         study: Study | None = None,
         progress: Progress = unheard,
+        ending: Ending = untold,
     ) -> Dataset:
         """Seal the data as they are now, or at a new place: persons keep their seats, cells their spend."""
         now = self.dataset(name)
@@ -145,8 +154,7 @@ class Vault:
             with write(self._site.engine) as connection:
                 version = load_dataset(connection, name).version + 1
                 connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
-                self._register(connection, name, version, place, mapping, taken)
-                return load_dataset(connection, name)
+                return self._register(connection, name, version, place, mapping, taken, ending)
 
     def _check_new(self, connection: Connection, name: str) -> None:
         self._site.check_running(connection)
@@ -223,8 +231,15 @@ class Vault:
         tidy(site)
 
     def _register(
-        self, connection: Connection, name: str, version: int, place: AnyPlace, mapping: DataMap, taken: Taken
-    ) -> None:
+        self,
+        connection: Connection,
+        name: str,
+        version: int,
+        place: AnyPlace,
+        mapping: DataMap,
+        taken: Taken,
+        ending: Ending,
+    ) -> Dataset:
         """Write a version down, with the ledger's line about its seats."""
         counts = taken.seated.table.counts(name)
         seats = seating.put(self._site, connection, taken.file, taken.digest, after=taken.seats_before)
@@ -241,9 +256,12 @@ class Vault:
                 registered=self._site.clock(),
             )
         )
+        dataset = load_dataset(connection, name)
+        ending(connection, dataset)
+        return dataset
 
     # -- undoing and erasing --------------------------------------------------------------------------------------
-    def undo(self, name: str) -> Dataset | None:
+    def undo(self, name: str, ending: Ending = untold) -> Dataset | None:
         """Take the last version back, as if it had never been; refused once anything was charged for it.
 
         Gives the version before; None where there was none, and the dataset is gone. Seats stay, without rows.
@@ -269,6 +287,7 @@ class Vault:
                 values = {"version": dataset.version - 1}
                 connection.execute(update(datasets).where(datasets.c.name == name).values(values))
             left = None if dataset.version == 1 else load_dataset(connection, name)
+            ending(connection, left)
         tidy(site)
         return left
 
@@ -335,10 +354,9 @@ class Vault:
     def report(self, name: str, study: Study | None = None) -> ReportView:
         """The report of the current version, as sealed; with a study, how the records fit it."""
         dataset = self.dataset(name)
-        stored = {field: getattr(dataset.report, field) for field in TableReport.model_fields}
-        if study is not None:
-            stored["fit"] = self._fit(dataset, study).view()
-        return ReportView(dataset=name, version=dataset.version, **stored)
+        if study is None:
+            return report_of(dataset)
+        return report_of(dataset).model_copy(update={"fit": self._fit(dataset, study).view()})
 
     def _fit(self, dataset: Dataset, study: Study) -> Fit:
         reader = Reader(study, dataset.mapping, dataset.report.decimal)
@@ -472,6 +490,12 @@ def _report(taken: Taken) -> TableReport:
         changed=taken.changed,
         fit=None if intake.fit is None else intake.fit.view(),
     )
+
+
+def report_of(dataset: Dataset) -> ReportView:
+    """The report of a version, as sealed."""
+    stored = {field: getattr(dataset.report, field) for field in TableReport.model_fields}
+    return ReportView(dataset=dataset.name, version=dataset.version, **stored)
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
