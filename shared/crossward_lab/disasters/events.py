@@ -75,7 +75,7 @@ async def _hang(world: World) -> None:
 async def _clone(world: World) -> None:
     """Somebody starts a copy of a site's folder beside it."""
     hospital = _some_hospital(world)
-    if any(clone.party == hospital.party for clone in world.clones) or hospital.gone:
+    if any(clone.party == hospital.party for clone in world.clones) or hospital.gone or hospital.lost:
         return
     name = f"{hospital.party}'"
     folder = world.folder / f"{name}{len(world.clones)}"
@@ -92,7 +92,9 @@ async def _backup(world: World) -> None:
         await _backup_coordinator(world)
         return
     hospital = _some_hospital(world)
-    if not hospital.backups or world.draw.random() < 0.4:
+    if hospital.lost and not hospital.backups:
+        return
+    if not hospital.lost and (not hospital.backups or world.draw.random() < 0.4):
         folder = world.folder / f"backup-{hospital.party}-{len(hospital.backups)}"
         copy_folder(hospital.host.folder, folder)
         hospital.backups.append(folder)
@@ -130,7 +132,8 @@ def _replace(world: World, host: Host, folder: Path) -> None:
 def _remove(world: World, host: Host) -> None:
     world.judge.let_go(host.folder)
     host.unflushed.clear()
-    shutil.rmtree(host.folder)
+    if host.folder.exists():
+        shutil.rmtree(host.folder)
     world.judge.forget_site(host.folder / "site.sqlite3")
 
 
@@ -166,9 +169,10 @@ async def _vanished(world: World) -> None:
 
 async def _lost(world: World) -> None:
     """A disk is lost while nobody serves it: the file of the table of seats, or all there is."""
-    hospital = world.draw.choice(world.honest())
-    if hospital.losses >= MOST_LOSSES or hospital.lost:
+    able = [one for one in world.honest() if one.losses < MOST_LOSSES and not one.lost]
+    if not able:
         return
+    hospital = world.draw.choice(able)
     hospital.losses += 1
     hospital.stop()
     table = world.judge.table_of(hospital)

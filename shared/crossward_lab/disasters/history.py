@@ -32,6 +32,7 @@ from crossward_lab.disasters.loop import Stuck, VirtualLoop, wait, without_threa
 from crossward_lab.disasters.network import Wire
 from crossward_lab.disasters.plan import Kind, Plan
 from crossward_lab.disasters.records import Tables
+from crossward_lab.disasters.rounds import rounds as make_rounds
 
 LONGEST_CALM = 2000.0
 """Seconds of peace after which everything must have come to an end."""
@@ -365,7 +366,7 @@ async def _happen(world: World) -> None:
         world.supervise(hospital)
     for study in studies:
         world.lead(study)
-    rounds = world.network.run(people.rounds(world))
+    rounds = world.network.run(make_rounds(world))
     striking = [world.network.run(strike(world))]
     if Kind.DATA in world.plan.kinds:
         striking.append(world.network.run(stewards.care(world)))

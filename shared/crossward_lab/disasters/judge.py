@@ -325,7 +325,7 @@ class Judge:
         if not last:
             return None
         seated = last.get("seats", 0) > last.get("recover", 0)
-        if seated and version is None or version is not None and not seated:
+        if seated != (version is not None):
             return "recover"
         if seated and subject != (str(version),):
             return "perhaps" if datasets else "recover"
@@ -369,11 +369,15 @@ class Judge:
     def _charged_tasks(self, hospital: Hospital) -> int:
         """How many of the tasks that its ledger charged a site can go on with: what it only took over, it cannot."""
         query = "SELECT count(*) FROM tasks JOIN ledger_lines ON subject = tasks.id WHERE ledger_lines.kind = 'reserve'"
+        if not hospital.database.exists():
+            return 0
         with self._looking_at(hospital.database) as connection:
             return int(connection.execute(query).fetchone()[0])
 
     def _lines_of(self, path: Path, owner: str) -> list[str]:
         query = "SELECT hash FROM ledger_lines WHERE owner = ? ORDER BY sequence"
+        if not path.exists():
+            return []
         with self._looking_at(path) as connection:
             return [row[0] for row in connection.execute(query, (owner,)).fetchall()]
 

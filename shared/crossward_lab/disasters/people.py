@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossward.errors import CrosswardError, InvalidSetting
@@ -23,13 +22,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ROUNDS = 40.0
-"""Seconds between two looks that people take at their services."""
-
 TRIES = 8
 """How often a lead tries to start a study."""
 
-HOPELESS = ("refuse the task", "Give the task up", "not what was charged")
+HOPELESS = ("refuse the task", "give the task up", "not what was charged")
 """What a task that is held can never be done for."""
 
 METHODS = ("simcomb", "pst-h", "direct", "average", "pst-s")
@@ -96,39 +92,6 @@ async def lead_study(world: World, study: Study) -> None:
 
 
 # -- stewards and operators -------------------------------------------------------------------------------------------
-async def rounds(world: World) -> None:
-    """Look at every service again and again, and see to what waits for a person."""
-    while True:
-        await world.sleep(world.draw.uniform(0.5, 1.5) * ROUNDS)
-        await look_around(world)
-
-
-async def look_around(world: World) -> None:
-    """Answer what is asked at the sites, reconcile what has stopped, on both sides; recover what is lost."""
-    from crossward_lab.disasters.stewards import see_to
-
-    for hospital in world.hospitals.values():
-        running = hospital.running
-        if running is None or not running.process.alive:
-            continue
-        if hospital.lost:
-            await enrol_anew(world, hospital)
-        elif world.judge.has_stopped(hospital):
-            await act(world, running, f"steward of {hospital.party}: reconciles", partial(_reconcile, running))
-        elif world.judge.asks(hospital):
-            await act(world, running, f"steward of {hospital.party}: decides", partial(_decide, world, running))
-            await see_to(world, hospital)
-        elif await see_to(world, hospital):
-            continue
-        elif world.calm and _is_unknown(running) and world.judge.is_enrolled(hospital.party):
-            world.tell(f"operator: the coordinator has forgotten the key of {hospital.party}")
-            await ask_coordinator(world, "operator", "DELETE", f"/v1/parties/{hospital.party}")
-            await invite_again(world, hospital)
-    for party in world.judge.stopped_parties():
-        world.tell(f"operator: reconciles {party}")
-        await ask_coordinator(world, "operator", "POST", f"/v1/parties/{party}/reconcile")
-
-
 async def act(world: World, running: RunningSite, what: str, does: Callable[[], T]) -> T | None:
     """Do something in a site's process; what goes wrong is told, and tried again another time."""
     if what:
@@ -146,13 +109,14 @@ async def act(world: World, running: RunningSite, what: str, does: Callable[[], 
     return None
 
 
-def _decide(world: World, running: RunningSite) -> None:
+def decide(world: World, running: RunningSite) -> None:
+    """Answer what a site asks its steward."""
     site, calm = running.site, world.calm
     for question in approvals.waiting(site):
         if question.state == "cancelled":
             approvals.answer(site, question.task, approve=False)
             continue
-        hopeless = any(words in question.cause for words in HOPELESS)
+        hopeless = any(words in question.cause.lower() for words in HOPELESS)
         refuses = Kind.REFUSAL in world.plan.kinds and not calm and world.draw.random() < 0.3
         approve = not hopeless and (not refuses or question.epsilon_charged > 0.0)
         dataset = world.draw.choice(question.datasets) if len(question.datasets) > 1 else None
@@ -163,7 +127,8 @@ def _decide(world: World, running: RunningSite) -> None:
         running.runner.wake()
 
 
-def _reconcile(running: RunningSite) -> None:
+def reconcile_ledger(running: RunningSite) -> None:
+    """Compare a site's ledger with the mirror, and go on."""
     reconcile(running.site, running.runner.coordinator())
     running.runner.renew()
 
@@ -200,6 +165,6 @@ async def invite_again(world: World, hospital: Hospital) -> None:
     await act(world, running, f"{hospital.party}: joins again", joins)
 
 
-def _is_unknown(running: RunningSite) -> bool:
+def is_unknown(running: RunningSite) -> bool:
     """Whether the coordinator knows none of the site's keys any more: it was put back to before."""
     return "is enrolled here" in running.runner.trouble or "was revoked" in running.runner.trouble

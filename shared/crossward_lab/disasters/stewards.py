@@ -6,6 +6,7 @@ All that takes a while they ask for as a job, as their program does, and look no
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crossward_lab.disasters import people
@@ -78,7 +79,7 @@ async def ask(world: World, hospital: Hospital, what: str, asks: Asks) -> None:
     if running is None or not running.process.alive:
         return
     who = f"steward of {hospital.host.name}"
-    job = await people.act(world, running, f"{who}: {what}", lambda: asks(running))
+    job = await people.act(world, running, f"{who}: {what}", partial(asks, running))
     if job is None:
         return
     cancels = world.draw.random() < CANCELLED
