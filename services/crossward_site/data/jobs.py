@@ -1,8 +1,8 @@
 """Work on data that takes a while: it survives a restart, says how far it is, can be cancelled, and has one end.
 
 A job is written down before it is answered, and done by one thread, one after the other, so nobody else works on the
-vault. What a job does is one transaction at its end: a process that dies leaves the job to be done again from the
-start, and files without a name to be removed.
+vault. What a job does is one transaction, and the job ends in it: what a process that dies has not done is done again
+from the start, and files without a name are removed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
@@ -30,6 +30,9 @@ KEPT = 200
 
 PULSE = 0.5
 """Progress is written down this often, in seconds."""
+
+PAUSE = 5.0
+"""Seconds after which somebody who was not woken looks for a job."""
 
 
 class Cancelled(Exception):
@@ -54,9 +57,20 @@ class Job:
     updated: float
 
 
-Report = Callable[[float, str], None]
+class Report(Protocol):
+    """How a job tells how far it is; it raises `Cancelled` where the job is to end."""
+
+    def __call__(self, share: float, step: str) -> None:
+        """So much is done, and this is under way."""
+        ...
+
+    def end(self, connection: Connection, result: Any) -> None:
+        """The job is done with this transaction, and has this result."""
+        ...
+
+
 Work = Callable[[Site, dict[str, Any], Report], Any]
-"""Does what a request says, and gives plain values; `Report` raises `Cancelled` where it is to end."""
+"""Does what a request says, and gives plain values: the result, unless `Report.end` was told one."""
 
 
 def ask(site: Site, kind: JobKind, request: dict[str, Any], dataset: str | None = None) -> Job:
@@ -139,17 +153,13 @@ def _job(row: Row[Any]) -> Job:
 class JobRunner:
     """The one thread that does a site's jobs."""
 
-    def __init__(self, site: Site, works: dict[JobKind, Work]) -> None:
-        self._site, self._works = site, works
+    def __init__(self, site: Site, works: dict[JobKind, Work], pause: float = PAUSE) -> None:
+        self._site, self._works, self._pause = site, works, pause
         self._stopping, self._wake = site.machine.flag(), site.machine.flag()
         self._worker: Worker | None = None
 
     def start(self) -> None:
         """Begin, with what a process that ended had begun."""
-        with write(self._site.engine) as connection:
-            JOB_STATES.move(
-                connection, jobs, jobs.c.number > 0, JobState.WAITING, of=JobState.RUNNING, updated=self._site.clock()
-            )
         self._worker = self._site.machine.start(self._loop, "site-jobs")
 
     def stop(self, seconds: float = 10.0) -> None:
@@ -171,12 +181,17 @@ class JobRunner:
                 log.warning("jobs: %s", type(error).__name__)
                 busy = False
             if not busy:
-                self._wake.wait(5.0)
+                self._wake.wait(self._pause)
                 self._wake.clear()
 
     def run_one(self) -> bool:
-        """Do the first job that waits; False if there is none."""
+        """Do the first job that waits; False if there is none.
+
+        What is under way here is under way nowhere: a process has ended over it, or could not write its end down.
+        """
         with write(self._site.engine) as connection:
+            left = jobs.c.state == JobState.RUNNING
+            JOB_STATES.move(connection, jobs, left, JobState.WAITING, of=JobState.RUNNING, updated=self._site.clock())
             row = connection.execute(
                 select(jobs).where(jobs.c.state == JobState.WAITING).order_by(jobs.c.number).limit(1)
             ).one_or_none()
@@ -191,8 +206,8 @@ class JobRunner:
         outcome: dict[str, Any]
         state = JobState.DONE
         try:
-            result = self._works[job.kind](self._site, job.request, self._reporting(job.number))
-            outcome = {"result": canonical(result).decode(), "progress": 1.0, "step": ""}
+            result = self._works[job.kind](self._site, job.request, _Reporting(self, job.number))
+            outcome = _outcome(result)
         except Cancelled:
             if self._stopping.is_set():
                 return  # it waits again after the next start
@@ -205,29 +220,55 @@ class JobRunner:
             words = {"cause": f"An unexpected {type(error).__name__}.", "fix": "Nothing was opened. Report it."}
             state, outcome = JobState.FAILED, words
         with write(self._site.engine) as connection:
-            self._move(connection, job.number, state, JobState.RUNNING, request="{}", **outcome)
+            self._move(connection, job.number, state, JobState.RUNNING, request="{}", **outcome)  # unless it has ended
             oldest = connection.execute(select(func.max(jobs.c.number))).scalar_one() - KEPT
             connection.execute(delete(jobs).where(jobs.c.number <= oldest, jobs.c.state.in_(JOB_STATES.ends)))
 
-    def _reporting(self, number: int) -> Report:
-        last = [-PULSE]
+    def report(self, number: int, share: float, step: str) -> None:
+        """Write down how far a job is; `Cancelled` where it is to end."""
+        with write(self._site.engine) as connection:
+            values = {"progress": min(1.0, share), "step": step, "updated": self._site.clock()}
+            connection.execute(update(jobs).where(jobs.c.number == number).values(values))
+            cancelled = connection.execute(select(jobs.c.cancelled).where(jobs.c.number == number)).scalar_one()
+        if cancelled:
+            raise Cancelled
 
-        def report(share: float, step: str) -> None:
-            if self._stopping.is_set():
-                raise Cancelled
-            now = self._site.machine.elapsed()
-            if now - last[0] < PULSE:
-                return
-            last[0] = now
-            with write(self._site.engine) as connection:
-                values = {"progress": min(1.0, share), "step": step, "updated": self._site.clock()}
-                connection.execute(update(jobs).where(jobs.c.number == number).values(values))
-                cancelled = connection.execute(select(jobs.c.cancelled).where(jobs.c.number == number)).scalar_one()
-            if cancelled:
-                raise Cancelled
+    def end(self, connection: Connection, number: int, result: Any) -> None:
+        """A job is done with this transaction."""
+        self._move(connection, number, JobState.DONE, JobState.RUNNING, request="{}", **_outcome(result))
 
-        return report
+    @property
+    def site(self) -> Site:
+        """The site whose jobs these are."""
+        return self._site
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the thread is to end."""
+        return self._stopping.is_set()
 
     def _move(self, connection: Connection, number: int, to: JobState, of: JobState, **values: Any) -> None:
         of_job = jobs.c.number == number
         JOB_STATES.move(connection, jobs, of_job, to, of=of, updated=self._site.clock(), **values)
+
+
+class _Reporting:
+    """The `Report` of one job."""
+
+    def __init__(self, runner: JobRunner, number: int) -> None:
+        self._runner, self._number, self._last = runner, number, -PULSE
+
+    def __call__(self, share: float, step: str) -> None:
+        if self._runner.is_stopping:
+            raise Cancelled
+        now = self._runner.site.machine.elapsed()
+        if now - self._last >= PULSE:
+            self._last = now
+            self._runner.report(self._number, share, step)
+
+    def end(self, connection: Connection, result: Any) -> None:
+        self._runner.end(connection, self._number, result)
+
+
+def _outcome(result: Any) -> dict[str, Any]:
+    return {"result": canonical(result).decode(), "progress": 1.0, "step": ""}

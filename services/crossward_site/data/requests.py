@@ -19,7 +19,7 @@ from crossward_site.data.checks import MOST_RECORDS
 from crossward_site.data.jobs import Report, Work
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import Place
-from crossward_site.data.service import Vault, tidy
+from crossward_site.data.service import Dataset, Ending, Vault, report_of, tidy
 from crossward_site.data.survey import survey
 from crossward_site.data.tables import JobKind
 from crossward_site.site import Site
@@ -132,14 +132,15 @@ def _open(site: Site, request: dict[str, Any], report: Report) -> Any:
         records_per_person=asked.records_per_person,
         study=_study(asked.study),
         progress=report,
+        ending=_ending(report),
     )
-    return _registered(site, dataset.name)
+    return _registered(dataset)
 
 
 def _refresh(site: Site, request: dict[str, Any], report: Report) -> Any:
     asked = NamedRefresh.model_validate(request)
-    dataset = Vault(site).refresh(asked.name, asked.place, asked.mapping, _study(asked.study), report)
-    return _registered(site, dataset.name)
+    study, ending = _study(asked.study), _ending(report)
+    return _registered(Vault(site).refresh(asked.name, asked.place, asked.mapping, study, report, ending))
 
 
 def _fit(site: Site, request: dict[str, Any], report: Report) -> Any:
@@ -148,8 +149,11 @@ def _fit(site: Site, request: dict[str, Any], report: Report) -> Any:
 
 
 def _undo(site: Site, request: dict[str, Any], report: Report) -> Any:
-    before = Vault(site).undo(Named.model_validate(request).name)
-    return {"version": None if before is None else before.version}
+    def undone(before: Dataset | None) -> Any:
+        return {"version": None if before is None else before.version}
+
+    name = Named.model_validate(request).name
+    return undone(Vault(site).undo(name, lambda connection, before: report.end(connection, undone(before))))
 
 
 def _erase(site: Site, request: dict[str, Any], report: Report) -> Any:
@@ -157,13 +161,18 @@ def _erase(site: Site, request: dict[str, Any], report: Report) -> Any:
 
 
 def _recover(site: Site, request: dict[str, Any], report: Report) -> Any:
-    line = seating.recover(site)
+    line = seating.recover(site, lambda connection, line: report.end(connection, {"line": line}))
     tidy(site)
     return {"line": line}
 
 
-def _registered(site: Site, name: str) -> Any:
-    return Vault(site).report(name).model_dump(mode="json")
+def _ending(report: Report) -> Ending:
+    """The job ends in the transaction that writes its version down: what was done is never done again."""
+    return lambda connection, dataset: report.end(connection, None if dataset is None else _registered(dataset))
+
+
+def _registered(dataset: Dataset) -> Any:
+    return report_of(dataset).model_dump(mode="json")
 
 
 def _study(text: str | None) -> Study | None:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,12 @@ def settle(site: Site) -> None:
             facts.SEATS_LOST.forget(connection)
 
 
-def recover(site: Site) -> int:
+def recover(site: Site, ending: Callable[[Connection, int], None] = lambda connection, line: None) -> int:
     """Go on without the table of seats; gives the number of the ledger's line.
 
     All datasets are gone, and are opened again from their places: whoever comes is seated anew, in cells that have all
-    spent the most that any had. Refused while the table is there: nobody's budget is thrown away by mistake.
+    spent the most that any had. Refused while the table is there: nobody's budget is thrown away by mistake. `ending`
+    hears of the line in its transaction.
     """
     with write(site.engine) as connection:
         if site.ledger.balance(connection) is None:
@@ -126,6 +128,7 @@ def recover(site: Site) -> int:
             connection.execute(delete(table))
         last = site.ledger.recovery(connection)
         line = site.append(connection, RecoverBody(1 if last is None else int(last.body.subject) + 1))
+        ending(connection, line.sequence)
     return line.sequence
 
 

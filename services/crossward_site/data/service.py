@@ -8,8 +8,8 @@ database names are removed. Tasks read sealed copies alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,6 +90,14 @@ class Rows:
     present: NDArray[np.bool_]
 
 
+Ending = Callable[[Connection, Dataset | None], None]
+"""Hears, in the transaction that writes it down, what a dataset then is; None: it is gone."""
+
+
+def untold(connection: Connection, dataset: Dataset | None) -> None:
+    """Nobody needs to know."""
+
+
 class Vault:
     """A site's datasets."""
 
@@ -108,6 +116,7 @@ class Vault:
         records_per_person: int = 1,
         study: Study | None = None,
         progress: Progress = unheard,
+        ending: Ending = untold,
     ) -> Dataset:
         """Make the sealed copy of a new dataset. The first one comes with the budget that each person here has."""
         check_records_per_person(records_per_person)
@@ -122,8 +131,7 @@ class Vault:
             version, now = usage.first_version(connection, name), self._site.clock()
             opened = {"version": version, "records_per_person": records_per_person, "opened": now}
             connection.execute(insert(datasets).values(name=name, **opened))
-            self._register(connection, name, version, place, mapping, taken)
-            return load_dataset(connection, name)
+            return self._register(connection, name, version, place, mapping, taken, ending)
 
     def refresh(
         self,
@@ -132,6 +140,7 @@ class Vault:
         mapping: DataMap | None = None,
         study: Study | None = None,
         progress: Progress = unheard,
+        ending: Ending = untold,
     ) -> Dataset:
         """Seal the data as they are now, or at a new place: persons keep their seats, cells their spend."""
         now = self.dataset(name)
@@ -146,8 +155,7 @@ class Vault:
             with write(self._site.engine) as connection:
                 version = load_dataset(connection, name).version + 1
                 connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
-                self._register(connection, name, version, place, mapping, taken)
-                return load_dataset(connection, name)
+                return self._register(connection, name, version, place, mapping, taken, ending)
 
     def _check_new(self, connection: Connection, name: str) -> None:
         self._site.check_running(connection)
@@ -214,16 +222,25 @@ class Vault:
             share = 1.0 if new is None else float(new.below) / 2**64
             strange = 0 if known is None or new is None else likeness.changed(known, new, intake.where, share)
             progress(0.95, "writing down")
+            site.machine.reach("vault-sealed")
             yield Taken(file, intake, seated, version, digest, strange)
+            site.machine.reach("vault-registered")
         except BaseException:
-            for kind in KINDS:
-                file_of(site, file, kind).unlink(missing_ok=True)
+            with suppress(CrosswardError):  # a commit that failed may have happened: only the database knows
+                _sweep(site)
             raise
         tidy(site)
 
     def _register(
-        self, connection: Connection, name: str, version: int, place: AnyPlace, mapping: DataMap, taken: Taken
-    ) -> None:
+        self,
+        connection: Connection,
+        name: str,
+        version: int,
+        place: AnyPlace,
+        mapping: DataMap,
+        taken: Taken,
+        ending: Ending,
+    ) -> Dataset:
         """Write a version down, with the ledger's line about its seats."""
         counts = taken.seated.table.counts(name)
         seats = seating.put(self._site, connection, taken.file, taken.digest, after=taken.seats_before)
@@ -240,9 +257,12 @@ class Vault:
                 registered=self._site.clock(),
             )
         )
+        dataset = load_dataset(connection, name)
+        ending(connection, dataset)
+        return dataset
 
     # -- undoing and erasing --------------------------------------------------------------------------------------
-    def undo(self, name: str) -> Dataset | None:
+    def undo(self, name: str, ending: Ending = untold) -> Dataset | None:
         """Take the last version back, as if it had never been; refused once anything was charged for it.
 
         Gives the version before; None where there was none, and the dataset is gone. Seats stay, without rows.
@@ -269,6 +289,7 @@ class Vault:
                 values = {"version": dataset.version - 1}
                 connection.execute(update(datasets).where(datasets.c.name == name).values(values))
             left = None if is_first else load_dataset(connection, name)
+            ending(connection, left)
         tidy(site)
         return left
 
@@ -335,10 +356,9 @@ class Vault:
     def report(self, name: str, study: Study | None = None, progress: Progress = unheard) -> ReportView:
         """The report of the current version, as sealed; with a study, how the records fit it."""
         dataset = self.dataset(name)
-        stored = {field: getattr(dataset.report, field) for field in TableReport.model_fields}
-        if study is not None:
-            stored["fit"] = self._fit(dataset, study, progress).view()
-        return ReportView(dataset=name, version=dataset.version, **stored)
+        if study is None:
+            return report_of(dataset)
+        return report_of(dataset).model_copy(update={"fit": self._fit(dataset, study, progress).view()})
 
     def _fit(self, dataset: Dataset, study: Study, progress: Progress) -> Fit:
         reader = Reader(study, dataset.mapping, dataset.report.decimal)
@@ -475,8 +495,13 @@ def _report(taken: Taken) -> TableReport:
     )
 
 
+def report_of(dataset: Dataset) -> ReportView:
+    """The report of a version, as sealed."""
+    stored = {field: getattr(dataset.report, field) for field in TableReport.model_fields}
+    return ReportView(dataset=dataset.name, version=dataset.version, **stored)
+
+
 # -- files ----------------------------------------------------------------------------------------------------------
-KINDS = ("records", "cells", "seats")
 PREFIX = "vault-"
 
 
@@ -510,6 +535,11 @@ def tidy(site: Site) -> None:
                 of = (versions.c.dataset == row.dataset) & (versions.c.version == row.version)
                 connection.execute(update(versions).where(of).values(sealed=None))
         seating.prune(site, connection)
+    _sweep(site)
+
+
+def _sweep(site: Site) -> None:
+    """Remove the files that the database does not know."""
     with read(site.engine) as connection:
         kept = kept_files(connection)
     for path in site.home.glob(f"{PREFIX}*"):

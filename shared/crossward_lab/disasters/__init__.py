@@ -8,8 +8,9 @@ host.py        a machine with a disk and a clock, and the processes on it that c
 disk.py        databases whose disk fills, refuses, or forgets what was not flushed
 network.py     requests that are lost, doubled, late, cut, or changed by a liar
 federation.py  the coordinator and the sites as they are started and killed here; the folder they all begin from
-people.py      leads, operators and stewards, who do what people do
+people.py      leads, operators and stewards, who do what people do; rounds.py: again and again
+stewards.py    who bring data, take them back, erase persons, and recover; records.py: their tables
 plan.py        which disasters a history has, drawn from its seed
-judge.py       what must be true after every step, and in the end
+judge.py       what must be true after every step, and in the end; persons.py: of every person
 history.py     one history; campaign.py: thousands of them; planted.py: faults that must be found
 """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crossward_lab.disasters import people
 from crossward_lab.disasters.federation import Hospital, copy_folder
@@ -13,6 +14,9 @@ from crossward_lab.disasters.plan import DAY, Kind
 
 if TYPE_CHECKING:
     from crossward_lab.disasters.history import World
+
+MOST_LOSSES = 2
+"""How often the disk of one hospital is lost."""
 
 STARTED = 5.0
 """Seconds in which a process that was just starting has started, in peace."""
@@ -71,7 +75,7 @@ async def _hang(world: World) -> None:
 async def _clone(world: World) -> None:
     """Somebody starts a copy of a site's folder beside it."""
     hospital = _some_hospital(world)
-    if any(clone.party == hospital.party for clone in world.clones) or hospital.gone:
+    if any(clone.party == hospital.party for clone in world.clones) or hospital.gone or hospital.lost:
         return
     name = f"{hospital.party}'"
     folder = world.folder / f"{name}{len(world.clones)}"
@@ -88,7 +92,9 @@ async def _backup(world: World) -> None:
         await _backup_coordinator(world)
         return
     hospital = _some_hospital(world)
-    if not hospital.backups or world.draw.random() < 0.4:
+    if hospital.lost and not hospital.backups:
+        return
+    if not hospital.lost and (not hospital.backups or world.draw.random() < 0.4):
         folder = world.folder / f"backup-{hospital.party}-{len(hospital.backups)}"
         copy_folder(hospital.host.folder, folder)
         hospital.backups.append(folder)
@@ -96,10 +102,9 @@ async def _backup(world: World) -> None:
         return
     folder = world.draw.choice(hospital.backups)
     world.tell(f"{hospital.party}: an old backup is put back")
-    if hospital.running is not None:
-        hospital.running.process.kill()
-    _replace(hospital.host, folder)
-    world.judge.forget_site(hospital.database)
+    hospital.stop()
+    _replace(world, hospital.host, folder)
+    hospital.lost = False
 
 
 async def _backup_coordinator(world: World) -> None:
@@ -112,16 +117,24 @@ async def _backup_coordinator(world: World) -> None:
     world.tell("coordinator: an old backup is put back")
     for server in list(world.servers):
         server.process.kill()
-    _replace(world.coordinator, world.draw.choice(world.backups))
+    _replace(world, world.coordinator, world.draw.choice(world.backups))
     world.judge.forget_coordinator()
     for study in world.judge.forgotten():  # its lead begins anew, wherever it was
         world.lead(study)
 
 
-def _replace(host: Host, folder: Any) -> None:
-    host.unflushed.clear()
-    shutil.rmtree(host.folder)
+def _replace(world: World, host: Host, folder: Path) -> None:
+    """Make a folder what another is. All processes of the host have ended."""
+    _remove(world, host)
     copy_folder(folder, host.folder)
+
+
+def _remove(world: World, host: Host) -> None:
+    world.judge.let_go(host.folder)
+    host.unflushed.clear()
+    if host.folder.exists():
+        shutil.rmtree(host.folder)
+    world.judge.forget_site(host.folder / "site.sqlite3")
 
 
 async def _keys(world: World) -> None:
@@ -151,8 +164,30 @@ async def _vanished(world: World) -> None:
     hospital = _some_hospital(world)
     hospital.gone = True
     world.tell(f"{hospital.party}: vanishes")
-    if hospital.running is not None:
-        hospital.running.process.kill()
+    hospital.stop()
+
+
+async def _lost(world: World) -> None:
+    """A disk is lost while nobody serves it: the file of the table of seats, or all there is."""
+    able = [one for one in world.honest() if one.losses < MOST_LOSSES and not one.lost]
+    if not able:
+        return
+    hospital = world.draw.choice(able)
+    hospital.losses += 1
+    hospital.stop()
+    table = world.judge.table_of(hospital)
+    if world.draw.random() < 0.4 or table is None:
+        world.tell(f"{hospital.party}: its folder is lost")
+        _remove(world, hospital.host)
+        hospital.lost = True
+    elif world.draw.random() < 0.5:
+        world.tell(f"{hospital.party}: its table of seats is lost")
+        table.unlink()
+    else:
+        world.tell(f"{hospital.party}: its table of seats is damaged")
+        data = bytearray(table.read_bytes())
+        data[world.draw.randrange(len(data))] ^= 1
+        table.write_bytes(data)
 
 
 _ACTS = {
@@ -164,6 +199,7 @@ _ACTS = {
     Kind.KEYS: _keys,
     Kind.REVOKED: _revoked,
     Kind.VANISHED: _vanished,
+    Kind.LOST: _lost,
 }
 
 
@@ -184,8 +220,8 @@ async def heal(world: World) -> None:
         kept = world.judge.sound_one(original, clone)
         if kept is clone:
             world.tell(f"{clone.party}: the clone goes on, and the first folder is put away")
-            _replace(original.host, clone.host.folder)
-            world.judge.forget_site(original.database)
+            _replace(world, original.host, clone.host.folder)
+            original.lost = False
     for hospital in world.hospitals.values():
         hospital.gone = False
 
@@ -196,7 +232,6 @@ async def _put_off(*hospitals: Hospital) -> None:
         hospital.gone = True
     await asyncio.sleep(STARTED)
     for hospital in hospitals:
-        if hospital.running is not None:
-            hospital.running.process.kill()
+        hospital.stop()
     while any(hospital.host.under_way for hospital in hospitals):
         await asyncio.sleep(1.0)

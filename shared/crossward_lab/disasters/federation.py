@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,11 +21,15 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.disasters.host import Host, Process
 from crossward_lab.disasters.loop import blocking
 from crossward_lab.disasters.network import Call, serve
+from crossward_lab.disasters.records import DATASET, Shelf, place_of
 from crossward_service.db.engine import write
 from crossward_site.coordinator import Coordinator
+from crossward_site.data import seating
+from crossward_site.data.connector import InProcess
+from crossward_site.data.jobs import JobRunner
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.places import CsvPlace
-from crossward_site.data.service import Vault
+from crossward_site.data.requests import WORKS
+from crossward_site.data.service import Vault, tidy
 from crossward_site.identity.service import Identity, Link, join
 from crossward_site.ledger.service import sync
 from crossward_site.lock import DirectoryLock
@@ -41,14 +43,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 URL = "http://127.0.0.1:8400"
-DATASET = "patients"
 BUDGET = 1.0
-RECORDS = 60
 SOURCES = ("source-1", "source-2", "source-3")
 TARGETS = ("target-1", "target-2")
 SCHEMA = Schema((Number("glucose", 3.0, 12.0, "mmol/L", 5.5), Flag("family", default=False)))
 PACE = Pace(poll=90.0, tick=90.0, pulse=180.0, retry=30.0, compare=400.0)
 LEASE = 60.0
+IDLE = 100.0
+"""Seconds between two looks for a job that nobody has said is there."""
 
 
 @dataclass
@@ -66,6 +68,7 @@ class RunningSite:
     process: Process
     site: Site
     runner: Runner
+    jobs: JobRunner
 
 
 @dataclass
@@ -75,8 +78,11 @@ class Hospital:
     party: str
     role: Role
     host: Host
+    process: Process | None = None  # the last that was started
     running: RunningSite | None = None
     gone: bool = False
+    lost: bool = False  # its folder is, and it has not joined anew yet
+    losses: int = 0
     revoked: bool = False
     generation: int = 0
     backups: list[Path] = field(default_factory=list)
@@ -85,6 +91,11 @@ class Hospital:
     def database(self) -> Path:
         """Its database."""
         return self.host.folder / "site.sqlite3"
+
+    def stop(self) -> None:
+        """End its process, wherever that is."""
+        if self.process is not None:
+            self.process.kill()
 
 
 @lru_cache(maxsize=4)
@@ -130,7 +141,7 @@ def _new_app(process: Process) -> FastAPI:
 
 async def start_site(world: World, hospital: Hospital, host: Host) -> RunningSite:
     """Start a process that serves a folder of a site: it locks it, opens it, and begins to work."""
-    process = Process(world, host, host.name)
+    hospital.process = process = Process(world, host, host.name)
     return await _started(process, _open)
 
 
@@ -138,10 +149,25 @@ def _open(process: Process) -> RunningSite:
     folder, database = process.host.folder, process.host.folder / "site.sqlite3"
     lock = DirectoryLock.take(folder, database)
     process.at_end(lock.release)
-    site = Site.open(f"sqlite:///{database}", folder, process)
-    runner = Runner(site, Link(), PACE)
+    site = _site(process)
+    seating.settle(site)
+    tidy(site)
+    runner, jobs = Runner(site, Link(), PACE), JobRunner(site, WORKS, pause=IDLE)
+    jobs.start()
     runner.start()
-    return RunningSite(process, site, runner)
+    return RunningSite(process, site, runner, jobs)
+
+
+def _site(process: Process) -> Site:
+    """The site in a process's folder; the hospital's tables lie beside it, and are the party's, whoever serves it."""
+    folder = process.host.folder
+    shelf = Shelf({"files": shelf_of(process.world.folder, process.host.party)})
+    return Site.open(f"sqlite:///{folder}/site.sqlite3", folder, process, InProcess(shelf))
+
+
+def shelf_of(folder: Path, party: str) -> Path:
+    """Where a hospital keeps its tables."""
+    return folder / "records" / party
 
 
 async def ask(app: FastAPI, token: str, method: str, path: str, body: Any = None, kind: str = "json") -> Any:
@@ -155,18 +181,6 @@ async def ask(app: FastAPI, token: str, method: str, path: str, body: Any = None
 
 
 # -- the beginning of all histories -----------------------------------------------------------------------------------
-def write_records(path: Path, seed: int) -> None:
-    """A small hospital's table."""
-    draw = random.Random(seed)
-    with path.open("w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(["pid", "glucose", "family", "ill"])
-        for number in range(RECORDS):
-            glucose, family = draw.uniform(3.5, 11.0), draw.random() < 0.3
-            ill = draw.random() < 0.2 + 0.6 * (glucose > 7.0)
-            out.writerow([f"p{number}", f"{glucose:.2f}", "yes" if family else "no", "1" if ill else "0"])
-
-
 MAPPING = {
     "person": "pid",
     "features": {"family": {"column": "family", "recode": {"yes": True, "no": False}}},
@@ -174,7 +188,7 @@ MAPPING = {
 }
 
 
-async def found(world: World, records: Path) -> dict[str, str]:
+async def found(world: World) -> dict[str, str]:
     """Make a coordinator and all hospitals, enrolled and with data; gives the tokens of the coordinator's people."""
     settings = coordinator_settings(world.coordinator.folder, world.plan.tick)
     network = world.network
@@ -189,17 +203,16 @@ async def found(world: World, records: Path) -> dict[str, str]:
         )
         host = Host(party, world.folder / party)
         process = Process(world, host, party)
-        await process.do(blocking(_found_site, process, invited["code"], role, records / f"{party}.csv"))
+        await process.do(blocking(_found_site, process, invited["code"], role))
         process.kill()
     server.process.kill()
     return named
 
 
-def _found_site(process: Process, code: str, role: Role, records: Path) -> None:
-    folder = process.host.folder
-    site = Site.open(f"sqlite:///{folder}/site.sqlite3", folder, process)
+def _found_site(process: Process, code: str, role: Role) -> None:
+    site = _site(process)
     join(site, URL, code, (role,))
-    Vault(site).connect(DATASET, CsvPlace(path=str(records)), DataMap.from_data(MAPPING), Budget.of(BUDGET))
+    Vault(site).open(DATASET, place_of(DATASET), DataMap.from_data(MAPPING), Budget.of(BUDGET))
     with write(site.engine) as connection:
         Policy(decide=Decision.APPROVE).save(connection)
     sync(site, Coordinator(Identity.load(site), process))

@@ -21,7 +21,7 @@ from sqlalchemy import Engine
 from crossward.errors import CrosswardError
 from crossward.protocol.constants import Role
 from crossward.study import Study
-from crossward_lab.disasters import disk, federation, people
+from crossward_lab.disasters import disk, federation, people, stewards
 from crossward_lab.disasters.disk import cut_power
 from crossward_lab.disasters.events import heal, strike
 from crossward_lab.disasters.federation import SOURCES, TARGETS, Hospital, Server, copy_folder
@@ -31,6 +31,8 @@ from crossward_lab.disasters.lies import Lies
 from crossward_lab.disasters.loop import Stuck, VirtualLoop, wait, without_threads
 from crossward_lab.disasters.network import Wire
 from crossward_lab.disasters.plan import Kind, Plan
+from crossward_lab.disasters.records import Tables
+from crossward_lab.disasters.rounds import rounds as make_rounds
 
 LONGEST_CALM = 2000.0
 """Seconds of peace after which everything must have come to an end."""
@@ -80,8 +82,9 @@ class Outcome:
 class World:
     """All there is in a history, and whatever decides what happens next."""
 
-    def __init__(self, seed: int, folder: Path, plan: Plan | None = None) -> None:
+    def __init__(self, seed: int, folder: Path, plan: Plan | None = None, variant: int = 0) -> None:
         self.draw = random.Random(seed)
+        self.values = random.Random(f"records {variant} of {seed}")  # what records say: it decides nothing else
         self.plan = plan or Plan.draw(self.draw)
         self.folder = folder
         self.loop = VirtualLoop()
@@ -94,6 +97,7 @@ class World:
         self.hospitals: dict[str, Hospital] = {}
         self.clones: list[Hospital] = []
         self.backups: list[Path] = []
+        self.tables = {party: Tables(self, party) for party in (*SOURCES, *TARGETS)}
         self._leads: dict[str, asyncio.Task[None]] = {}  # one for each study
         self.network = Process(self, Host("network", folder), "network")
         self.lies = Lies(self)
@@ -280,16 +284,14 @@ class _Unexpected(logging.Handler):
 def template(variant: int) -> tuple[Path, dict[str, str]]:
     """The folder that histories begin from, and the tokens of its people. `variant` chooses the records."""
     folder = Path(tempfile.mkdtemp(prefix="crossward-disasters-", dir=_memory()))
-    records = folder / "records"
-    records.mkdir()
-    for number, party in enumerate((*SOURCES, *TARGETS)):
-        federation.write_records(records / f"{party}.csv", 100 * variant + number)
     home = folder / "home"
     home.mkdir()
-    world = World(0, home, Plan.draw(random.Random(0)))
+    world = World(0, home, Plan.draw(random.Random(0)), variant)
     world.calm = True
+    for tables in world.tables.values():
+        tables.begin()
     with without_threads():
-        tokens = world.loop.run_until_complete(federation.found(world, records))
+        tokens = world.loop.run_until_complete(federation.found(world))
     world.loop.close()
     return home, tokens
 
@@ -306,8 +308,10 @@ def run(seed: int, *, variant: int = 0, plan: Plan | None = None) -> Outcome:
     try:
         shutil.rmtree(folder)
         copy_folder(home, folder)
-        world = World(seed, folder, plan)
+        world = World(seed, folder, plan, variant)
         world.tokens = dict(tokens)
+        for tables in world.tables.values():
+            tables.load()
         with without_threads(), unexpected(world):
             try:
                 world.loop.run_until_complete(_happen(world))
@@ -336,8 +340,7 @@ def _outcome(seed: int, world: World) -> Outcome:
 
 def _end(world: World) -> None:
     for hospital in (*world.hospitals.values(), *world.clones):
-        if hospital.running is not None:
-            hospital.running.process.kill()
+        hospital.stop()
     for server in list(world.servers):
         server.process.kill()
     world.network.kill()
@@ -363,14 +366,17 @@ async def _happen(world: World) -> None:
         world.supervise(hospital)
     for study in studies:
         world.lead(study)
-    rounds = world.network.run(people.rounds(world))
-    striking = world.network.run(strike(world))
+    rounds = world.network.run(make_rounds(world))
+    striking = [world.network.run(strike(world))]
+    if Kind.DATA in world.plan.kinds:
+        striking.append(world.network.run(stewards.care(world)))
     trouble = world.draw.choice((100.0, 300.0, 800.0))
     while world.time < trouble and not world.judge.verdicts:
         await asyncio.sleep(STEP)
         if world.is_over():
             break
-    striking.cancel()
+    for task in striking:
+        task.cancel()
     await heal(world)
     end = world.time + LONGEST_CALM
     while world.time < end and not world.judge.verdicts:

@@ -57,6 +57,11 @@ class Host:
     unflushed: dict[Path, dict[str, bytes]] = field(default_factory=dict)
     """Of each database that was not flushed at a commit: its files as the disk last had them for sure."""
 
+    @property
+    def party(self) -> str:
+        """Whose it is: a clone's is that of the first."""
+        return self.name.partition("'")[0]
+
 
 class Noise(Randomness):
     """A machine's randomness, drawn from the history's seed. The services believe it is the operating system's."""

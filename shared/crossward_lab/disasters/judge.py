@@ -22,7 +22,9 @@ from crossward.privacy.budget import Budget
 from crossward.study import Study
 from crossward_lab.disasters.federation import BUDGET, LEASE, Hospital
 from crossward_lab.disasters.network import Call
+from crossward_lab.disasters.persons import Change, Persons
 from crossward_lab.disasters.plan import Kind
+from crossward_lab.disasters.verdict import Violation, must
 
 if TYPE_CHECKING:
     from crossward_lab.disasters.history import World
@@ -43,10 +45,6 @@ SPEND = "SELECT cell, nano_epsilon, atto_delta FROM ledger_spend WHERE owner = '
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-class Violation(Exception):
-    """Something that must never be, is."""
-
-
 @dataclass
 class _Chain:
     """What the judge has seen of one ledger."""
@@ -58,13 +56,15 @@ class _Chain:
     charges: dict[str, Any] = field(default_factory=dict)
     released: dict[str, str] = field(default_factory=dict)
 
-    def take(self, rows: list[tuple[int, str, str, str, str]], whose: str) -> None:
+    def take(self, rows: list[tuple[int, str, str, str, str]], whose: str) -> list[Change]:
+        changes = []
         for sequence, kind, subject, body, hash in rows:
-            _must(sequence == len(self.hashes) + 1, f"{whose}: line {sequence} follows line {len(self.hashes)}")
+            must(sequence == len(self.hashes) + 1, f"{whose}: line {sequence} follows line {len(self.hashes)}")
             self.hashes.append(hash)
             values = json.loads(body)
+            changes.append((kind, subject, values))
             if kind == "open":
-                _must(not self.charges, f"{whose}: another budget after the first charge")
+                must(not self.charges, f"{whose}: another budget after the first charge")
                 self.spent = dict.fromkeys(range(values["cells"]), (0, 0))
             elif kind == "seats":
                 self.seated = True
@@ -73,19 +73,20 @@ class _Chain:
                 self.spent, self.seated = dict.fromkeys(self.spent, (largest[0], largest[1])), False
                 self.lost |= self.charges.keys() - self.released.keys()
             elif kind == "reserve":
-                _must(subject not in self.charges, f"{whose}: {subject} is charged twice")
-                _must(self.seated, f"{whose}: {subject} is charged while nobody knows who sits where")
+                must(subject not in self.charges, f"{whose}: {subject} is charged twice")
+                must(self.seated, f"{whose}: {subject} is charged while nobody knows who sits where")
                 self.charges[subject] = values
                 for cell in values["cells"]:
                     epsilon, delta = self.spent[cell]
                     total = epsilon + int(values["nano_epsilon"])
                     self.spent[cell] = total, delta + int(values["atto_delta"])
-                    _must(total <= NANO_BUDGET, f"{whose}: cell {cell} has spent {total} of {NANO_BUDGET} nano-epsilon")
+                    must(total <= NANO_BUDGET, f"{whose}: cell {cell} has spent {total} of {NANO_BUDGET} nano-epsilon")
             elif kind == "release":
-                _must(subject in self.charges, f"{whose}: {subject} is released and was never charged")
-                _must(subject not in self.released, f"{whose}: {subject} is released twice")
-                _must(subject not in self.lost, f"{whose}: {subject} was charged to others than it would read")
+                must(subject in self.charges, f"{whose}: {subject} is released and was never charged")
+                must(subject not in self.released, f"{whose}: {subject} is released twice")
+                must(subject not in self.lost, f"{whose}: {subject} was charged to others than it would read")
                 self.released[subject] = values["digest"]
+        return changes
 
 
 class Judge:
@@ -102,6 +103,7 @@ class Judge:
         self._left: dict[str, str] = {}  # task -> the digest of the bytes that have left its site
         self._paid: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._forgot = False
+        self.persons = Persons(world)
         self.studies: dict[str, Study] = {}
         self.seen: list[str] = []
         """What the coordinator saw, without what was released: the same whatever the records say."""
@@ -133,21 +135,22 @@ class Judge:
     def _look_at_site(self, path: Path) -> None:
         chain = self._own.setdefault(path, _Chain())
         with self._looking_at(path) as connection:
-            self._extend(connection, chain, "self", str(path.parent.name))
+            lines = self._extend(connection, chain, "self", str(path.parent.name))
             rows = connection.execute(SPEND).fetchall()
         stored = {cell: (int(epsilon), int(delta)) for cell, epsilon, delta in rows}
         if stored != chain.spent:
             cell, _ = min(set(stored.items()) ^ set(chain.spent.items()))
             has, says = _spent(stored.get(cell)), _spent(chain.spent.get(cell))
             raise Violation(f"{path.parent.name}: cell {cell} has spent {has} by the table and {says} by the lines")
+        self.persons.look(path, connection, lines, chain.spent)
 
-    def _extend(self, connection: sqlite3.Connection, chain: _Chain, owner: str, whose: str) -> None:
+    def _extend(self, connection: sqlite3.Connection, chain: _Chain, owner: str, whose: str) -> list[Change]:
         known = len(chain.hashes)
         rows = connection.execute(LINES, (owner, max(0, known - 1))).fetchall()
         if known:
-            _must(bool(rows) and rows[0][4] == chain.hashes[-1], f"{whose}: line {known} was taken back or changed")
+            must(bool(rows) and rows[0][4] == chain.hashes[-1], f"{whose}: line {known} was taken back or changed")
             rows = rows[1:]
-        chain.take(rows, whose)
+        return chain.take(rows, whose)
 
     @contextmanager
     def _looking_at(self, path: Path) -> Iterator[sqlite3.Connection]:
@@ -174,7 +177,7 @@ class Judge:
                 if (sequence, hash) != (len(chain.hashes), chain.hashes[-1] if chain.hashes else ""):
                     self._extend(connection, chain, owner, f"the mirror of {owner}")
             for task, digest in connection.execute("SELECT task, digest FROM results").fetchall():
-                _must(self._results.setdefault(task, digest) == digest, f"{task}: its release was replaced")
+                must(self._results.setdefault(task, digest) == digest, f"{task}: its release was replaced")
             for study, state, cause in connection.execute("SELECT id, state, cause FROM studies").fetchall():
                 self._look_at_study(study, state, cause)
             for task in connection.execute(LEASES).fetchall():
@@ -187,14 +190,14 @@ class Judge:
         before, since = self._states.get(study, ("draft", now))
         if state == before:
             return
-        _must(before not in ENDED, f"{study} was {before} and is {state}")
+        must(before not in ENDED, f"{study} was {before} and is {state}")
         self._states[study] = state, now
         self._world.tell(f"{study}: {before} -> {state} {cause}")
         if state in ("failed", "cancelled"):
-            _must(bool(cause), f"{study} is {state} without a cause")
+            must(bool(cause), f"{study} is {state} without a cause")
         if cause.startswith("By the deadline"):
             lasts = self._world.plan.deadline
-            _must(
+            must(
                 now - since >= lasts - self._world.plan.slack - 1e-3,
                 f"{study} ended by a deadline of {lasts:.0f} s after {now - since:.0f} s",
             )
@@ -209,7 +212,7 @@ class Judge:
             return
         self._leases[task] = state, until, now
         if (before, state) == ("leased", "ready") and party != "stopped":
-            _must(
+            must(
                 now - since >= LEASE - self._world.plan.slack - 1e-3,
                 f"{task}: its lease of {LEASE:.0f} s ended after {now - since:.0f} s",
             )
@@ -232,13 +235,14 @@ class Judge:
         if task not in self._left:
             self._left[task] = digest
             chain = self._own[process.host.folder / "site.sqlite3"]
-            _must(chain.released.get(task) == digest, f"{task}: bytes leave that its site has not written down")
+            must(chain.released.get(task) == digest, f"{task}: bytes leave that its site has not written down")
             charge = chain.charges[task]
+            self.persons.left(party, task, digest, int(charge["nano_epsilon"]), NANO_BUDGET)
             for cell in charge["cells"]:
                 self._paid[party][cell] += int(charge["nano_epsilon"])
                 total = self._paid[party][cell]
-                _must(total <= NANO_BUDGET, f"{party}: releases of {total} nano-epsilon have left, of {NANO_BUDGET}")
-        _must(self._left[task] == digest, f"{task}: other bytes leave than before")
+                must(total <= NANO_BUDGET, f"{party}: releases of {total} nano-epsilon have left, of {NANO_BUDGET}")
+        must(self._left[task] == digest, f"{task}: other bytes leave than before")
 
     def arrived(self, process: Process, call: Call) -> None:
         """The coordinator gets a request."""
@@ -258,6 +262,12 @@ class Judge:
     def forget_site(self, path: Path) -> None:
         """A folder was replaced by an older one, or another process now has it."""
         self._own.pop(path, None)
+        self.persons.forget(path)
+
+    def let_go(self, folder: Path) -> None:
+        """A folder will be removed: the last to close a database removes its log, which must not be another's then."""
+        for path in [path for path in self._connections if path.parent == folder]:
+            self._connections.pop(path)[1].close()
 
     def forget_coordinator(self) -> None:
         """The coordinator's folder was replaced by an older one: what it has forgotten, it may do again."""
@@ -296,6 +306,44 @@ class Judge:
         """Whether a site has a question for its steward."""
         return self._finds(hospital, "SELECT 1 FROM tasks WHERE state IN ('waiting', 'held')")
 
+    def has_joined(self, hospital: Hospital) -> bool:
+        """Whether a site knows who it is."""
+        return self._finds(hospital, "SELECT 1 FROM facts WHERE name = 'identity'")
+
+    def needs(self, hospital: Hospital) -> str | None:
+        """What a site's steward must do about its data: recover, open them; perhaps recover; or nothing."""
+        if self._finds(hospital, "SELECT 1 FROM facts WHERE name = 'stopped'") or self.has_jobs(hospital):
+            return None
+        if self._finds(hospital, "SELECT 1 FROM facts WHERE name = 'seats'"):
+            return "recover"
+        with self._looking_at(hospital.database) as connection:
+            last = dict(connection.execute("SELECT kind, max(sequence) FROM ledger_lines GROUP BY kind").fetchall())
+            table = connection.execute("SELECT max(version), (SELECT count(*) FROM datasets) FROM seat_tables")
+            [(version, datasets)] = table.fetchall()
+            named = connection.execute("SELECT subject FROM ledger_lines WHERE sequence = ?", (last.get("seats"),))
+            subject = named.fetchone()
+        if not last:
+            return None
+        seated = last.get("seats", 0) > last.get("recover", 0)
+        if seated != (version is not None):
+            return "recover"
+        if seated and subject != (str(version),):
+            return "perhaps" if datasets else "recover"
+        return None if datasets else "open"
+
+    def has_jobs(self, hospital: Hospital) -> bool:
+        """Whether a site has jobs that have not ended."""
+        return self._finds(hospital, "SELECT 1 FROM jobs WHERE state IN ('waiting', 'running')")
+
+    def table_of(self, hospital: Hospital) -> Path | None:
+        """The file of a site's table of seats."""
+        if not hospital.database.exists():
+            return None
+        with self._looking_at(hospital.database) as connection:
+            row = connection.execute("SELECT file FROM seat_tables ORDER BY version DESC LIMIT 1").fetchone()
+        file = None if row is None else hospital.host.folder / f"vault-{row[0]}.seats"
+        return file if file is not None and file.exists() else None
+
     def _finds(self, hospital: Hospital, query: str) -> bool:
         with self._looking_at(hospital.database) as connection:
             return connection.execute(query).fetchone() is not None
@@ -321,11 +369,15 @@ class Judge:
     def _charged_tasks(self, hospital: Hospital) -> int:
         """How many of the tasks that its ledger charged a site can go on with: what it only took over, it cannot."""
         query = "SELECT count(*) FROM tasks JOIN ledger_lines ON subject = tasks.id WHERE ledger_lines.kind = 'reserve'"
+        if not hospital.database.exists():
+            return 0
         with self._looking_at(hospital.database) as connection:
             return int(connection.execute(query).fetchone()[0])
 
     def _lines_of(self, path: Path, owner: str) -> list[str]:
         query = "SELECT hash FROM ledger_lines WHERE owner = ? ORDER BY sequence"
+        if not path.exists():
+            return []
         with self._looking_at(path) as connection:
             return [row[0] for row in connection.execute(query, (owner,)).fetchall()]
 
@@ -339,7 +391,15 @@ class Judge:
 
     def is_over(self) -> bool:
         """Whether everything that was begun has come to an end, at the coordinator and at the sites."""
-        return not self._endless() and not any(self._open_tasks(hospital) for hospital in self._heard())
+        if self._endless() or any(hospital.lost for hospital in self._world.honest()):
+            return False
+        return not any(self._is_busy(hospital) for hospital in self._heard())
+
+    def _is_busy(self, hospital: Hospital) -> bool:
+        """Whether a site has something to do, or its steward has."""
+        if not hospital.database.exists() or self._open_tasks(hospital) or self.has_jobs(hospital):
+            return True
+        return self.needs(hospital) in ("recover", "open")
 
     def is_quiet(self) -> bool:
         """Whether the mirrors have all there is of the ledgers, and nobody is stopped."""
@@ -367,7 +427,7 @@ class Judge:
 
     def _check_studies(self) -> None:
         endless = self._endless()
-        _must(not endless, "; ".join(f"{study} is {state} and never ends" for study, state in endless.items()))
+        must(not endless, "; ".join(f"{study} is {state} and never ends" for study, state in endless.items()))
 
     def _endless(self) -> dict[str, str]:
         """The studies that have not ended: of those that are expected, and of all that were started."""
@@ -388,34 +448,36 @@ class Judge:
         self._look_at_site(hospital.database)
         chain = self._own[hospital.database]
         own = self._lines_of(hospital.database, "self")
-        _must(own == chain.hashes, f"{party}: an earlier line of its ledger was changed")
+        must(own == chain.hashes, f"{party}: an earlier line of its ledger was changed")
         if stopped is not None:
-            _must(bool(json.loads(stopped[0])), f"{party} has stopped without a cause")
-            _must(not honest, f"{party} is stopped for ever: {stopped[0]}")
+            must(bool(json.loads(stopped[0])), f"{party} has stopped without a cause")
+            must(not honest, f"{party} is stopped for ever: {stopped[0]}")
             return
+        must(not self.has_jobs(hospital), f"{party}: a job never ends")
         if honest:
             self._check_mirror(party, chain)
             for task, state in states.items():
                 open_state = state in ("taken", "approved", "reserved", "stored", "declining", "waiting", "held")
-                _must(not open_state, f"{party}: {task} is {state} and never ends")
+                must(not open_state, f"{party}: {task} is {state} and never ends")
         for task in chain.charges:
             state = states.get(task)
             whole = (
                 task in chain.released or task in kept or state in ("approved", "reserved", "held", "stored", "waiting")
             )
-            lost = (
+            # After an old backup, or a lost disk, only the ledger may know of the task.
+            lost = Kind.LOST in self._world.plan.kinds or (
                 Kind.BACKUP in self._world.plan.kinds and not self._world.plan.forgets
-            )  # then only the ledger knows of the task
-            _must(whole or lost, f"{party}: {task} is charged, {state}, and neither released nor resumable")
+            )
+            must(whole or lost, f"{party}: {task} is charged, {state}, and neither released nor resumable")
 
     def _check_mirror(self, party: str, chain: _Chain) -> None:
         mirror = self._mirrors.get(party, _Chain())
         with self._looking_at(self._world.coordinator_database) as connection:
             state, cause = connection.execute("SELECT state, cause FROM parties WHERE id = ?", (party,)).fetchone()
         stored = self._lines_of(self._world.coordinator_database, party)
-        _must(stored == mirror.hashes, f"the mirror of {party}: an earlier line was changed")
-        _must(state == "active", f"{party} is {state} at the coordinator for ever: {cause}")
-        _must(
+        must(stored == mirror.hashes, f"the mirror of {party}: an earlier line was changed")
+        must(state == "active", f"{party} is {state} at the coordinator for ever: {cause}")
+        must(
             chain.hashes == mirror.hashes,
             f"{party}: {len(chain.hashes)} lines of the ledger and {len(mirror.hashes)} of the mirror are not the same",
         )
@@ -423,11 +485,6 @@ class Judge:
 
 def _spent(amounts: tuple[int, int] | None) -> str:
     return "nothing known" if amounts is None else f"{amounts[0]} nano-epsilon and {amounts[1]} atto-delta"
-
-
-def _must(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise Violation(otherwise)
 
 
 def _public(call: Call) -> str:

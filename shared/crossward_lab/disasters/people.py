@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from crossward.errors import CrosswardError
+from crossward.errors import CrosswardError, InvalidSetting
 from crossward.methods import METHODS as REGISTRY
 from crossward.study import Study, study_for
 from crossward_lab.disasters.federation import SCHEMA, URL, Hospital, RunningSite, ask
@@ -20,11 +20,13 @@ from crossward_site.ledger.service import reconcile
 if TYPE_CHECKING:
     from crossward_lab.disasters.history import World
 
-ROUNDS = 40.0
-"""Seconds between two looks that people take at their services."""
+T = TypeVar("T")
 
 TRIES = 8
 """How often a lead tries to start a study."""
+
+HOPELESS = ("refuse the task", "give the task up", "not what was charged")
+"""What a task that is held can never be done for."""
 
 METHODS = ("simcomb", "pst-h", "direct", "average", "pst-s")
 
@@ -62,7 +64,7 @@ async def ask_coordinator(world: World, role: str, method: str, path: str, body:
 async def lead_study(world: World, study: Study) -> None:
     """Hand a study in, start it, and perhaps cancel it."""
     world.judge.expect(study)
-    await world.sleep(world.draw.uniform(0.0, 60.0))
+    await world.sleep(world.draw.uniform(0.0, world.plan.spread))
     world.tell(
         f"lead: {study.id} ({study.method.name}) with {', '.join((*study.sources, *study.targets))}"
         f" at epsilon {study.epsilon.source or study.epsilon.target:g}"
@@ -90,60 +92,43 @@ async def lead_study(world: World, study: Study) -> None:
 
 
 # -- stewards and operators -------------------------------------------------------------------------------------------
-async def rounds(world: World) -> None:
-    """Look at every service again and again, and see to what waits for a person."""
-    while True:
-        await world.sleep(world.draw.uniform(0.5, 1.5) * ROUNDS)
-        await look_around(world)
-
-
-async def look_around(world: World) -> None:
-    """Answer what is asked at the sites, reconcile what has stopped, on both sides."""
-    for hospital in world.hospitals.values():
-        running = hospital.running
-        if running is None or not running.process.alive:
-            continue
-        if world.judge.has_stopped(hospital):
-            await act(world, running, f"steward of {hospital.party}: reconciles", partial(_reconcile, running))
-        elif world.judge.asks(hospital):
-            await act(world, running, f"steward of {hospital.party}: decides", partial(_decide, world, running))
-        elif world.calm and _is_unknown(running) and world.judge.is_enrolled(hospital.party):
-            world.tell(f"operator: the coordinator has forgotten the key of {hospital.party}")
-            await ask_coordinator(world, "operator", "DELETE", f"/v1/parties/{hospital.party}")
-            await invite_again(world, hospital)
-    for party in world.judge.stopped_parties():
-        world.tell(f"operator: reconciles {party}")
-        await ask_coordinator(world, "operator", "POST", f"/v1/parties/{party}/reconcile")
-
-
-async def act(world: World, running: RunningSite, what: str, does: Any) -> None:
+async def act(world: World, running: RunningSite, what: str, does: Callable[[], T]) -> T | None:
     """Do something in a site's process; what goes wrong is told, and tried again another time."""
-    world.tell(what)
+    if what:
+        world.tell(what)
 
-    def trying() -> None:
+    def trying() -> T | None:
         try:
-            does()
+            return does()
         except CrosswardError as error:
             world.tell(f"{running.process.name}: {type(error).__name__}: {error.cause}")
+            return None
 
     with suppress(Gone):
-        await running.process.do(blocking(trying))
+        return await running.process.do(blocking(trying))
+    return None
 
 
-def _decide(world: World, running: RunningSite) -> None:
+def decide(world: World, running: RunningSite) -> None:
+    """Answer what a site asks its steward."""
     site, calm = running.site, world.calm
     for question in approvals.waiting(site):
         if question.state == "cancelled":
             approvals.answer(site, question.task, approve=False)
             continue
-        lost = "does not have its bytes" in question.cause
+        hopeless = any(words in question.cause.lower() for words in HOPELESS)
         refuses = Kind.REFUSAL in world.plan.kinds and not calm and world.draw.random() < 0.3
-        approve = not lost and (not refuses or question.epsilon_charged > 0.0)
-        approvals.answer(site, question.task, approve=approve)
+        approve = not hopeless and (not refuses or question.epsilon_charged > 0.0)
+        dataset = world.draw.choice(question.datasets) if len(question.datasets) > 1 else None
+        try:
+            approvals.answer(site, question.task, approve=approve, dataset=dataset)
+        except InvalidSetting as error:  # there are no data now
+            world.tell(f"{running.process.name}: {error.cause}")
         running.runner.wake()
 
 
-def _reconcile(running: RunningSite) -> None:
+def reconcile_ledger(running: RunningSite) -> None:
+    """Compare a site's ledger with the mirror, and go on."""
     reconcile(running.site, running.runner.coordinator())
     running.runner.renew()
 
@@ -152,6 +137,17 @@ def rotate_key(running: RunningSite) -> None:
     """Change a site's key."""
     rotate(running.site, Link())
     running.runner.renew()
+
+
+async def enrol_anew(world: World, hospital: Hospital) -> None:
+    """A site that has lost its folder joins as if it were new; what it has forgotten, it then finds in the mirror."""
+    if world.judge.has_joined(hospital):
+        hospital.lost = False
+        return
+    world.tell(f"operator: {hospital.party} has lost its key")
+    await ask_coordinator(world, "operator", "DELETE", f"/v1/parties/{hospital.party}")
+    await invite_again(world, hospital)
+    hospital.lost = not world.judge.has_joined(hospital)
 
 
 async def invite_again(world: World, hospital: Hospital) -> None:
@@ -169,6 +165,6 @@ async def invite_again(world: World, hospital: Hospital) -> None:
     await act(world, running, f"{hospital.party}: joins again", joins)
 
 
-def _is_unknown(running: RunningSite) -> bool:
+def is_unknown(running: RunningSite) -> bool:
     """Whether the coordinator knows none of the site's keys any more: it was put back to before."""
     return "is enrolled here" in running.runner.trouble or "was revoked" in running.runner.trouble

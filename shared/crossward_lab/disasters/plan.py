@@ -35,6 +35,8 @@ class Kind(StrEnum):
     REFUSAL = "stewards who refuse, or are slow"
     CANCEL = "studies cancelled"
     HASTE = "deadlines that are too short"
+    DATA = "data refreshed, opened, undone and erased while studies run"
+    LOST = "a lost disk: the table of seats, or the whole folder"
     LYING_COORDINATOR = "a coordinator that lies"
     LYING_SOURCE = "a source that lies"
     LYING_TARGET = "a target that lies"
@@ -50,6 +52,8 @@ class Plan:
     `forgets`: of old backups, it is the coordinator's that is put back, and else the sites'. A site that has lost its
     last lines finds them in the mirror, and a coordinator that has lost its own gets them from the sites. Where both
     have forgotten a release, or a copy of the site never knew of it, nobody is left who does: no history has that.
+
+    `care`: seconds between two things that stewards do with data. `spread`: seconds in which studies begin.
     """
 
     kinds: frozenset[Kind]
@@ -63,6 +67,8 @@ class Plan:
     events: float
     forgets: bool
     deadline: float
+    care: float
+    spread: float
 
     @property
     def tick(self) -> float:
@@ -83,17 +89,20 @@ class Plan:
         if draw.random() < 0.25:
             kinds.add(draw.choice(sorted(LIES)))
         if Kind.LYING_COORDINATOR in kinds:
-            kinds -= {Kind.WORKERS, Kind.CLONE, Kind.BACKUP}
+            kinds -= {Kind.WORKERS, Kind.CLONE, Kind.BACKUP, Kind.LOST}
+        long = bool(kinds & {Kind.DATA, Kind.LOST})
         return cls(
             kinds=frozenset(kinds),
             sources=draw.choice((1, 1, 1, 2, 2, 3)),
             targets=draw.choice((1, 1, 1, 1, 2)),
-            studies=draw.choice((1, 1, 1, 1, 1, 1, 2, 3)),
+            studies=draw.choice((1, 2, 3) if long else (1, 1, 1, 1, 1, 1, 2, 3)),
             loss=draw.choice((0.02, 0.1, 0.3)) if Kind.LOSS in kinds else 0.0,
             crash=draw.choice((0.001, 0.005, 0.02)) if Kind.CRASH in kinds or Kind.POWER in kinds else 0.0,
             disk=draw.choice((0.002, 0.01)) if Kind.DISK in kinds else 0.0,
             switch=draw.choice((0.1, 0.3, 0.7)),
-            forgets=Kind.CLONE not in kinds and draw.random() < 0.5,
+            forgets=not kinds & {Kind.CLONE, Kind.LOST} and draw.random() < 0.5,
             events=draw.choice((20.0, 60.0, 200.0)),
             deadline=draw.choice((45.0, 90.0)) if Kind.HASTE in kinds else 400.0,
+            care=draw.choice((20.0, 60.0)),
+            spread=draw.choice((60.0, 400.0)) if long else 60.0,
         )

@@ -150,8 +150,8 @@ def _telling() -> Iterator[None]:
     positives: dict[str, int] = {}
     beat_of = steps.beat_of
 
-    def counting(site: Any, task: Any, dataset: str) -> Any:
-        rows = rows_for(site, task, dataset)
+    def counting(site: Any, task: Any, numbers: Any) -> Any:
+        rows = rows_for(site, task, numbers)
         positives[task.id] = int(rows.y.sum())
         return rows
 

@@ -1,0 +1,13 @@
+"""What must never be."""
+
+from __future__ import annotations
+
+
+class Violation(Exception):
+    """Something that must never be, is."""
+
+
+def must(holds: bool, otherwise: str) -> None:
+    """Object if it does not hold."""
+    if not holds:
+        raise Violation(otherwise)
