@@ -3,7 +3,7 @@
     current     the last table here is that of the last `seats` line
     behind      it is that of an earlier line: an old backup. Who is known sits where they sat, so charges are right;
                 but nobody new may be seated, since who came later may be among them
-    lost        it is that of no line, is not there, or is damaged: nothing may be charged
+    lost        it is that of no line, or of one before a recovery, is not there, or is damaged: nothing may be charged
 
 `recover` goes on from a lost table: all are seated anew, and every cell is at the largest spend that any cell had.
 """
@@ -95,7 +95,7 @@ def examine(site: Site) -> str:
 
 
 def settle(site: Site) -> None:
-    """As a site starts: note that its table of seats is lost, or that it is there again."""
+    """As a site starts or takes lines over: note that its table of seats is lost, or that it is there again."""
     lost = examine(site)
     with write(site.engine) as connection:
         if lost:
@@ -138,8 +138,11 @@ def _named(site: Site, connection: Connection) -> SeatsBody | None:
 
 
 def _is_earlier(site: Site, connection: Connection, row: Any) -> bool:
-    line = site.ledger.find(connection, LineKind.SEATS, str(row.version))
-    return line is not None and isinstance(line.body, SeatsBody) and line.body.commitment == row.commitment
+    """Whether a table is that of an earlier line. One from before a recovery no longer says where people sit."""
+    line, recovery = site.ledger.find(connection, LineKind.SEATS, str(row.version)), site.ledger.recovery(connection)
+    if line is None or (recovery is not None and line.sequence < recovery.sequence):
+        return False
+    return isinstance(line.body, SeatsBody) and line.body.commitment == row.commitment
 
 
 def _file(site: Site, name: str) -> Path:

@@ -105,14 +105,17 @@ def reconcile(site: Site, coordinator: Coordinator) -> Head:
     """Take over what the mirror has beyond this ledger, then go on, if the two are one chain.
 
     An old backup has also forgotten who came after it was made: a person who returned might get another cell, whose
-    spend is not that person's. The last line `seats` shows whether the table of seats here is the one of that moment.
+    spend is not that person's. The last line `seats` shows whether the table of seats here is the one of that moment;
+    where it is none that counts, that is noted before the site goes on.
     """
     with read(site.engine) as connection:
         own = site.ledger.head(connection)
     lines = coordinator.mirror(own.sequence)
-    with write(site.engine) as connection:
-        if lines:
+    if lines:
+        with write(site.engine) as connection:
             site.ledger.extend(connection, lines)
+        seating.settle(site)
+    with write(site.engine) as connection:
         facts.STOPPED.forget(connection)
         facts.MIRROR_HEAD.forget(connection)
     return sync(site, coordinator)
