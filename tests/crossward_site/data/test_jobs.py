@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from crossward.errors import Conflict, InvalidData, NotFound
@@ -27,6 +29,13 @@ def file(tmp_path):
 def state(site, number: int) -> jobs.Job:
     with read(site.engine) as connection:
         return jobs.find(connection, number)
+
+
+def wait_for(site, number: int) -> None:
+    """Until a job is done."""
+    while (now := state(site, number).state) is not JobState.DONE:
+        assert now in (JobState.WAITING, JobState.RUNNING)
+        time.sleep(0.01)
 
 
 def runner(site, **works) -> JobRunner:
@@ -129,8 +138,7 @@ def test_a_job_that_a_crash_left_is_done_again(site, file) -> None:
         JOB_STATES.move(connection, table, table.c.number == 1, JobState.RUNNING, of=JobState.WAITING)
     worker = runner(site)
     worker.start()
-    while state(site, 1).state is not JobState.DONE:
-        assert state(site, 1).state in (JobState.WAITING, JobState.RUNNING)
+    wait_for(site, 1)
     worker.stop()
     assert [data.name for data in Vault(site).datasets()] == ["a"]
 
@@ -148,8 +156,7 @@ def test_a_job_under_way_waits_again_when_the_site_stops(site, file) -> None:
     assert state(site, 1).state is JobState.RUNNING
     again = runner(site)
     again.start()
-    while state(site, 1).state is not JobState.DONE:
-        pass
+    wait_for(site, 1)
     again.stop()
 
 
