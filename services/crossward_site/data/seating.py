@@ -3,7 +3,7 @@
     current     the last table here is that of the last `seats` line
     behind      it is that of an earlier line: an old backup. Who is known sits where they sat, so charges are right;
                 but nobody new may be seated, since who came later may be among them
-    lost        it is that of no line, is not there, or is damaged: nothing may be charged
+    lost        it is that of no line since the last recovery, is not there, or is damaged: nothing may be charged
 
 `recover` goes on from a lost table: all are seated anew, and every cell is at the largest spend that any cell had.
 """
@@ -78,28 +78,34 @@ def prune(site: Site, connection: Connection) -> None:
 def examine(site: Site) -> str:
     """What is wrong with the table of seats, the whole file read; empty if nothing is. An old backup is not wrong."""
     with read(site.engine) as connection:
-        row = connection.execute(_LAST).one_or_none()
-        try:
-            current(site, connection)
-        except NotReady:
-            return (
-                ""
-                if row is not None and digest_of(_file(site, row.file)) == row.commitment
-                else str(seats_lost("it is damaged"))
-            )
-        except InvalidData as error:
-            return str(error)
+        return _problem(site, connection)
+
+
+def _problem(site: Site, connection: Connection) -> str:
+    row = connection.execute(_LAST).one_or_none()
+    try:
+        current(site, connection)
+    except NotReady:
+        sound = row is not None and digest_of(_file(site, row.file)) == row.commitment
+        return "" if sound else str(seats_lost("it is damaged"))
+    except InvalidData as error:
+        return str(error)
     return ""
 
 
 def settle(site: Site) -> None:
     """As a site starts: note that its table of seats is lost, or that it is there again."""
-    problem = examine(site)
     with write(site.engine) as connection:
-        if problem:
-            facts.SEATS_LOST.put(connection, problem)
-        elif facts.SEATS_LOST.get(connection) is not None:
-            facts.SEATS_LOST.forget(connection)
+        note(site, connection)
+
+
+def note(site: Site, connection: Connection) -> None:
+    """Note that the table of seats is lost, or that it is there again: also where the mirror has told of lines."""
+    problem = _problem(site, connection)
+    if problem:
+        facts.SEATS_LOST.put(connection, problem)
+    elif facts.SEATS_LOST.get(connection) is not None:
+        facts.SEATS_LOST.forget(connection)
 
 
 def recover(site: Site, ending: Callable[[Connection, int], None] = lambda connection, line: None) -> int:
@@ -136,8 +142,11 @@ def _named(site: Site, connection: Connection) -> SeatsBody | None:
 
 
 def _is_earlier(site: Site, connection: Connection, row: Any) -> bool:
-    line = site.ledger.find(connection, LineKind.SEATS, str(row.version))
-    return line is not None and isinstance(line.body, SeatsBody) and line.body.commitment == row.commitment
+    """Whether a table is that of an earlier line. One of before a recovery is not: all were seated anew since."""
+    line, recovery = site.ledger.find(connection, LineKind.SEATS, str(row.version)), site.ledger.recovery(connection)
+    if line is None or (recovery is not None and line.sequence < recovery.sequence):
+        return False
+    return isinstance(line.body, SeatsBody) and line.body.commitment == row.commitment
 
 
 def _file(site: Site, name: str) -> Path:

@@ -19,6 +19,7 @@ from crossward_service.db.engine import read, write
 from crossward_service.http.views import HeadView
 from crossward_site import facts
 from crossward_site.coordinator import Coordinator
+from crossward_site.data import seating
 from crossward_site.ledger.views import SoundnessView
 from crossward_site.site import Site
 
@@ -112,6 +113,7 @@ def reconcile(site: Site, coordinator: Coordinator) -> Head:
     with write(site.engine) as connection:
         if lines:
             site.ledger.extend(connection, lines)
+            seating.note(site, connection)  # before anything is charged: they may say that all were seated anew
         facts.STOPPED.forget(connection)
         facts.MIRROR_HEAD.forget(connection)
     return sync(site, coordinator)
