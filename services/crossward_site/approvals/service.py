@@ -65,10 +65,10 @@ def _paid(site: Site, connection: Connection, task: Task) -> Cost | None:
 
 def _cost(site: Site, task: Task, dataset: str, paid: Cost | None) -> CostView:
     """What a person in this dataset would yet pay, all of its records together; or why it cannot be said."""
-    with read(site.engine) as connection:
-        numbers = PublicNumbers.load(connection, task, dataset)
-        taken = site.ledger.taken_by(connection, task.study_id, but=task.id)
     try:
+        with read(site.engine) as connection:
+            numbers = PublicNumbers.load(connection, task, dataset)
+            taken = site.ledger.taken_by(connection, task.study_id, but=task.id)
         inputs = sorted((signed.content() for signed in task.message.inputs), key=lambda message: message.party)
         announcement = announce(task, numbers, tuple(inputs))
     except CrosswardError as error:
@@ -97,8 +97,10 @@ def answer(site: Site, task_id: str, approve: bool, dataset: str | None = None, 
         if not dismissed and not approve:
             tasks.decline(connection, task, DeclineReason.STEWARD, words or "The steward said no.", site.clock())
         elif not dismissed:
-            chosen = _chosen(connection, task, dataset or task.dataset)
-            state = TaskState.APPROVED if _paid(site, connection, task) is None else TaskState.RESERVED
+            if _paid(site, connection, task) is None:
+                state, chosen = TaskState.APPROVED, _chosen(connection, task, dataset or task.dataset)
+            else:  # for the data that it was charged for, and no others
+                state, chosen = TaskState.RESERVED, task.dataset or _chosen(connection, task, dataset)
             tasks.move(connection, task, state, site.clock(), dataset=chosen, cause="")
         return tasks.find(connection, task_id)
 
