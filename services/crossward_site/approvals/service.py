@@ -97,10 +97,10 @@ def answer(site: Site, task_id: str, approve: bool, dataset: str | None = None, 
         if not dismissed and not approve:
             tasks.decline(connection, task, DeclineReason.STEWARD, words or "The steward said no.", site.clock())
         elif not dismissed:
-            chosen, paid = _chosen(connection, task, dataset or task.dataset), _paid(site, connection, task)
-            if paid is not None and chosen != task.dataset:
-                raise Conflict(f"The task was charged for {task.dataset}.", "Approve it for that, or refuse it.")
-            state = TaskState.APPROVED if paid is None else TaskState.RESERVED
+            if _paid(site, connection, task) is None:
+                state, chosen = TaskState.APPROVED, _chosen(connection, task, dataset or task.dataset)
+            else:  # for the data that it was charged for, and no others
+                state, chosen = TaskState.RESERVED, task.dataset or _chosen(connection, task, dataset)
             tasks.move(connection, task, state, site.clock(), dataset=chosen, cause="")
         return tasks.find(connection, task_id)
 

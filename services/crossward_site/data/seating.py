@@ -3,7 +3,7 @@
     current     the last table here is that of the last `seats` line
     behind      it is that of an earlier line: an old backup. Who is known sits where they sat, so charges are right;
                 but nobody new may be seated, since who came later may be among them
-    lost        it is that of no line, or of one before a recovery, is not there, or is damaged: nothing may be charged
+    lost        it is that of no line since the last recovery, is not there, or is damaged: nothing may be charged
 
 `recover` goes on from a lost table: all are seated anew, and every cell is at the largest spend that any cell had.
 """
@@ -78,14 +78,18 @@ def prune(site: Site, connection: Connection) -> None:
 def problem(site: Site) -> InvalidData | None:
     """What is wrong with the table of seats, the whole file read; None if nothing is. An old backup is not wrong."""
     with read(site.engine) as connection:
-        row = connection.execute(_LAST).one_or_none()
-        try:
-            current(site, connection)
-        except NotReady:
-            whole = row is not None and digest_of(_file(site, row.file)) == row.commitment
-            return None if whole else seats_lost("it is damaged")
-        except InvalidData as error:
-            return error
+        return _problem(site, connection)
+
+
+def _problem(site: Site, connection: Connection) -> InvalidData | None:
+    row = connection.execute(_LAST).one_or_none()
+    try:
+        current(site, connection)
+    except NotReady:
+        whole = row is not None and digest_of(_file(site, row.file)) == row.commitment
+        return None if whole else seats_lost("it is damaged")
+    except InvalidData as error:
+        return error
     return None
 
 
@@ -95,13 +99,18 @@ def examine(site: Site) -> str:
 
 
 def settle(site: Site) -> None:
-    """As a site starts or takes lines over: note that its table of seats is lost, or that it is there again."""
-    lost = examine(site)
+    """As a site starts: note that its table of seats is lost, or that it is there again."""
     with write(site.engine) as connection:
-        if lost:
-            facts.SEATS_LOST.put(connection, lost)
-        elif facts.SEATS_LOST.get(connection) is not None:
-            facts.SEATS_LOST.forget(connection)
+        note(site, connection)
+
+
+def note(site: Site, connection: Connection) -> None:
+    """Note that the table of seats is lost, or that it is there again: also where the mirror has told of lines."""
+    lost = _problem(site, connection)
+    if lost is not None:
+        facts.SEATS_LOST.put(connection, str(lost))
+    elif facts.SEATS_LOST.get(connection) is not None:
+        facts.SEATS_LOST.forget(connection)
 
 
 def recover(site: Site, ending: Callable[[Connection, int], None] = lambda connection, line: None) -> int:
@@ -138,7 +147,7 @@ def _named(site: Site, connection: Connection) -> SeatsBody | None:
 
 
 def _is_earlier(site: Site, connection: Connection, row: Any) -> bool:
-    """Whether a table is that of an earlier line. One from before a recovery no longer says where people sit."""
+    """Whether a table is that of an earlier line. One of before a recovery is not: all were seated anew since."""
     line, recovery = site.ledger.find(connection, LineKind.SEATS, str(row.version)), site.ledger.recovery(connection)
     if line is None or (recovery is not None and line.sequence < recovery.sequence):
         return False

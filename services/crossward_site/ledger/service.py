@@ -111,11 +111,10 @@ def reconcile(site: Site, coordinator: Coordinator) -> Head:
     with read(site.engine) as connection:
         own = site.ledger.head(connection)
     lines = coordinator.mirror(own.sequence)
-    if lines:
-        with write(site.engine) as connection:
-            site.ledger.extend(connection, lines)
-        seating.settle(site)
     with write(site.engine) as connection:
+        if lines:
+            site.ledger.extend(connection, lines)
+            seating.note(site, connection)  # before anything is charged: they may say that all were seated anew
         facts.STOPPED.forget(connection)
         facts.MIRROR_HEAD.forget(connection)
     return sync(site, coordinator)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crossward.errors import CrosswardError, InvalidSetting
+from crossward.errors import CrosswardError, InvalidSetting, KeyRevoked
 from crossward.methods import METHODS as REGISTRY
 from crossward.study import Study, study_for
 from crossward_lab.disasters.federation import SCHEMA, URL, Hospital, RunningSite, ask
@@ -127,10 +127,14 @@ def decide(world: World, running: RunningSite) -> None:
         running.runner.wake()
 
 
-def reconcile_ledger(running: RunningSite) -> None:
-    """Compare a site's ledger with the mirror, and go on."""
-    reconcile(running.site, running.runner.coordinator())
+def reconcile_ledger(running: RunningSite) -> bool:
+    """Compare a site's ledger with the mirror, and go on; False where the site's key counts no more."""
+    try:
+        reconcile(running.site, running.runner.coordinator())
+    except KeyRevoked:
+        return False
     running.runner.renew()
+    return True
 
 
 def rotate_key(running: RunningSite) -> None:
@@ -141,7 +145,7 @@ def rotate_key(running: RunningSite) -> None:
 
 async def enrol_anew(world: World, hospital: Hospital) -> None:
     """A site that has lost its folder joins as if it were new; what it has forgotten, it then finds in the mirror."""
-    if world.judge.has_joined(hospital):
+    if hospital.lost and world.judge.has_joined(hospital):
         hospital.lost = False
         return
     world.tell(f"operator: {hospital.party} has lost its key")

@@ -21,7 +21,7 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from crossward_lab.disasters.verdict import must
+from crossward_lab.disasters.verdict import Violation, must
 
 if TYPE_CHECKING:
     from crossward_lab.disasters.history import World
@@ -84,7 +84,7 @@ class Persons:
         whose, before = path.parent.name, folder.versions
         recovered = any(kind == "recover" for kind, _, _ in lines)
         if recovered:
-            folder.seats, folder.named, folder.table, folder.matched = {}, {}, None, True
+            folder.seats, folder.named, folder.matched = {}, {}, True
             folder.bound.clear()
             folder.copies.clear()
         table = connection.execute(TABLE).fetchone()
@@ -135,8 +135,8 @@ class Persons:
         must(len(set(tags)) == len(tags), f"{whose}: somebody has two seats")
         folder.seats = dict(zip(tags, cells, strict=True))
         for tag, cell in before.items():
-            now = folder.seats.get(tag)
-            must(now == cell, f"{whose}: {self._name(folder, path, tag)} sat in cell {cell}, and now in {now}")
+            if (now := folder.seats.get(tag)) != cell:
+                raise Violation(f"{whose}: {self._name(folder, path, tag)} sat in cell {cell}, and now in {now}")
 
     def _look_at_versions(
         self, folder: _Folder, path: Path, connection: sqlite3.Connection, recovered: bool, whose: str
@@ -154,21 +154,17 @@ class Persons:
             if sealed is None or before.get(version) == sealed:
                 continue
             folder.copies[version].add(sealed)
-            for tag, cell in self._rows_of(folder, path, sealed):
-                if folder.seats and cell != DROPPED:
-                    seat = folder.seats.get(tag)
-                    must(
-                        seat == cell,
-                        f"{whose}: {self._name(folder, path, tag)} lies in cell {cell} of version {version}, "
-                        f"and sits in {seat}",
-                    )
+            for tag, cell in self._rows_of(folder, path, sealed) if folder.seats else ():
+                if cell not in (DROPPED, seat := folder.seats.get(tag)):
+                    name = self._name(folder, path, tag)
+                    raise Violation(f"{whose}: {name} lies in cell {cell} of version {version}, and sits in {seat}")
             self._check_erased(folder, path, sealed, whose)
 
     def _check_erased(self, folder: _Folder, path: Path, sealed: str, whose: str) -> None:
         there = folder.erased and folder.erased & {tag for tag, _ in self._rows_of(folder, path, sealed)}
         if there:
             names = sorted(self._name(folder, path, tag) for tag in there)
-            must(False, f"{whose}: {', '.join(names)} were erased, and are in a sealed copy")
+            raise Violation(f"{whose}: {', '.join(names)} were erased, and are in a sealed copy")
 
     def _look_at_jobs(
         self, folder: _Folder, path: Path, connection: sqlite3.Connection, before: Any, recovered: bool

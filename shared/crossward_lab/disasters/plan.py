@@ -95,7 +95,7 @@ class Plan:
             kinds=frozenset(kinds),
             sources=draw.choice((1, 1, 1, 2, 2, 3)),
             targets=draw.choice((1, 1, 1, 1, 2)),
-            studies=draw.choice((1, 2, 3) if long else (1, 1, 1, 1, 1, 1, 2, 3)),
+            studies=draw.choice((1, 1, 2, 3) if long else (1, 1, 1, 1, 1, 1, 2, 3)),
             loss=draw.choice((0.02, 0.1, 0.3)) if Kind.LOSS in kinds else 0.0,
             crash=draw.choice((0.001, 0.005, 0.02)) if Kind.CRASH in kinds or Kind.POWER in kinds else 0.0,
             disk=draw.choice((0.002, 0.01)) if Kind.DISK in kinds else 0.0,
@@ -104,5 +104,5 @@ class Plan:
             events=draw.choice((20.0, 60.0, 200.0)),
             deadline=draw.choice((45.0, 90.0)) if Kind.HASTE in kinds else 400.0,
             care=draw.choice((20.0, 60.0)),
-            spread=draw.choice((60.0, 400.0)) if long else 60.0,
+            spread=draw.choice((60.0, 200.0)) if long else 60.0,
         )

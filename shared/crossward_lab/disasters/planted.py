@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sqlalchemy import update
 
 from crossward.privacy.budget import Cost
@@ -19,6 +20,10 @@ from crossward_coordinator.times import Moment, Timekeeper
 from crossward_lab.disasters import disk
 from crossward_lab.disasters.plan import LIES, TWINS, Kind, Plan
 from crossward_service.db.engine import write
+from crossward_site.data import seating, seats
+from crossward_site.data import service as vault
+from crossward_site.data.jobs import JobRunner
+from crossward_site.data.seats import SeatTable
 from crossward_site.ledger.tables import ledger
 from crossward_site.tasks import outbox, runner, service, steps, tables
 from crossward_site.tasks.tables import TaskState, tasks
@@ -162,6 +167,51 @@ def _telling() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _second_seat() -> Iterator[None]:
+    """A refresh that seats everybody anew."""
+    seat = seats.seat
+
+    def anew(table: SeatTable, dataset: str, *others: Any) -> Any:
+        return seat(SeatTable.empty() if dataset in table.rows else table, dataset, *others)
+
+    with _replaced(vault, "seat", anew):
+        yield
+
+
+@contextmanager
+def _forgotten_seats() -> Iterator[None]:
+    """A recovery, here and in the mirror, after which cells have spent what they had: others sit in them."""
+    with _replaced(Balance, "recover", lambda self: self):
+        yield
+
+
+@contextmanager
+def _erased_returns() -> Iterator[None]:
+    """A refresh that takes those in who opted out."""
+    with _replaced(vault, "_opted_out", lambda connection: np.empty(0, np.uint64)):
+        yield
+
+
+@contextmanager
+def _old_seats() -> Iterator[None]:
+    """An old backup of before a recovery, whose table of seats is believed as if all still sat so."""
+
+    def is_earlier(site: Any, connection: Any, row: Any) -> bool:
+        line = site.ledger.find(connection, LineKind.SEATS, str(row.version))
+        return line is not None and line.body.commitment == row.commitment
+
+    with _replaced(seating, "_is_earlier", is_earlier):
+        yield
+
+
+@contextmanager
+def _twice() -> Iterator[None]:
+    """A job that ends after what it did was written down, and not with it."""
+    with _replaced(JobRunner, "end", lambda self, connection, number, result: None):
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A fault, and the disasters that it needs to show: one of each set; `every` so many seeds it may show at all."""
@@ -186,6 +236,11 @@ FAULTS = {
     "given-up": Fault(_given_up, ({Kind.CANCEL, Kind.HASTE, Kind.REVOKED},)),
     "overdraft": Fault(_overdraft),
     "telling": Fault(_telling, every=TWINS),
+    "second-seat": Fault(_second_seat, ({Kind.DATA},)),
+    "forgotten-seats": Fault(_forgotten_seats, ({Kind.LOST},)),
+    "erased-returns": Fault(_erased_returns, ({Kind.DATA},)),
+    "old-seats": Fault(_old_seats, ({Kind.LOST}, {Kind.BACKUP})),
+    "twice": Fault(_twice, ({Kind.DATA}, {Kind.CRASH, Kind.POWER})),
     "late-age": Fault(_late, ({Kind.WORKERS}, {Kind.HANG})),
 }
 """By name. Each is one that somebody might make, and that no test of a single service sees."""

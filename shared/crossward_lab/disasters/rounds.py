@@ -39,7 +39,10 @@ async def look_around(world: World) -> None:
         if hospital.lost:
             await enrol_anew(world, hospital)
         elif world.judge.has_stopped(hospital):
-            await act(world, running, f"steward of {hospital.party}: reconciles", partial(reconcile_ledger, running))
+            words = f"steward of {hospital.party}: reconciles"
+            known = await act(world, running, words, partial(reconcile_ledger, running))
+            if known is False and world.calm and world.judge.is_enrolled(hospital.party):
+                await enrol_anew(world, hospital)  # an old backup, of before the site had joined anew
         elif world.judge.asks(hospital):
             await act(world, running, f"steward of {hospital.party}: decides", partial(decide, world, running))
             await see_to(world, hospital)

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
-from crossward.errors import StorageFailed
+from crossward.errors import NotReady, StorageFailed
 from crossward.privacy.budget import Budget
+from crossward.protocol.ledger.lines import ReserveBody
 from crossward_service.db.engine import read, write
 from crossward_service.http.views import Form
 from crossward_service.ops.machine import HERE, Machine
-from crossward_site.data import jobs, service
+from crossward_site.data import jobs, seating, service
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import FilePlace
@@ -130,3 +132,46 @@ def test_a_job_whose_end_could_not_be_written_down_ends_later(site, tmp_path, mo
     with read(site.engine) as connection:
         [only] = jobs.listed(connection)
     assert (only.state, only.cause) == ("failed", "There is no dataset nobody.")
+
+
+def test_an_old_backup_of_before_a_recovery_charges_nobody_where_they_sat(site, tmp_path) -> None:
+    Vault(site).open("a", place(tmp_path), MAP, BUDGET)
+    copytree(tmp_path, tmp_path / "backup")
+    [table] = site.home.glob("*.seats")
+    table.unlink()
+    seating.settle(site)
+    seating.recover(site)
+    Vault(site).open("a", place(tmp_path), MAP)
+    with read(site.engine) as connection:
+        lines = list(site.ledger.lines(connection))
+    assert [line.kind.value for line in lines] == ["open", "seats", "recover", "seats"]
+
+    old = Site.open(f"sqlite:///{tmp_path}/backup/site.sqlite3", tmp_path / "backup" / "home")
+    with write(old.engine) as connection:
+        old.ledger.extend(connection, lines)
+        seating.note(old, connection)
+    charge = ReserveBody("t1", "s", "0" * 64, (0, 1), 1000, 0, "1" * 64)
+    with pytest.raises(NotReady, match="table of seats is lost"), write(old.engine) as connection:
+        old.append(connection, charge)
+    with write(site.engine) as connection:
+        site.append(connection, charge)
+    seating.recover(old)
+    old.close()
+
+
+def test_an_old_backup_goes_on_with_whom_it_knows(site, tmp_path) -> None:
+    Vault(site).open("a", place(tmp_path), MAP, BUDGET)
+    copytree(tmp_path, tmp_path / "backup")
+    place(tmp_path, 70)
+    Vault(site).refresh("a")
+    with read(site.engine) as connection:
+        lines = list(site.ledger.lines(connection))
+
+    old = Site.open(f"sqlite:///{tmp_path}/backup/site.sqlite3", tmp_path / "backup" / "home")
+    with write(old.engine) as connection:
+        old.ledger.extend(connection, lines)
+        seating.note(old, connection)
+        old.append(connection, ReserveBody("t1", "s", "0" * 64, (0, 1), 1000, 0, "1" * 64))
+        with pytest.raises(NotReady, match="old backup"):
+            seating.current(old, connection)
+    old.close()
