@@ -45,7 +45,7 @@ def test_a_malformed_answer_is_a_named_error(answer) -> None:
 def chain(site, count: int) -> list[Line]:
     with write(site.engine) as connection:
         for k in range(count):
-            site.append(connection, OpenBody(f"d{k}", 20, "basic", 10**9))
+            site.append(connection, OpenBody(k + 1, 20, "basic", 10**9))
         return list(site.ledger.lines(connection))
 
 

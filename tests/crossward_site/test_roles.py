@@ -89,13 +89,13 @@ def test_a_change_of_role_opens_no_second_ledger(tmp_path, other) -> None:
     assert main.init(SourceSettings(data_dir=tmp_path))
     source = Site.open(SourceSettings(data_dir=tmp_path).database_url, tmp_path)
     with write(source.engine) as connection:
-        source.append(connection, OpenBody("people", 20, FilterKind.BASIC, 10**9))
+        source.append(connection, OpenBody(1, 20, FilterKind.BASIC, 10**9))
     source.close()
     assert main.init(other(data_dir=tmp_path)) is None  # it has its first token already
     assert [path.name for path in tmp_path.glob("*.sqlite3")] == ["site.sqlite3"]
     again = Site.open(other(data_dir=tmp_path).database_url, tmp_path)
     with read(again.engine) as connection:
-        assert again.ledger.datasets(connection) == ["people"]
+        assert again.ledger.opened(connection) == OpenBody(1, 20, FilterKind.BASIC, 10**9)
     again.close()
 
 

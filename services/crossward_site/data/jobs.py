@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from crossward.errors import Conflict, CrosswardError, NotFound
 from crossward.protocol.canonical import canonical
-from crossward_service.db.engine import read, write
+from crossward_service.db.engine import write
 from crossward_service.ops.machine import Worker
 from crossward_site.data.tables import JOB_STATES, JobKind, JobState, jobs
 from crossward_site.site import Site
@@ -145,11 +145,7 @@ class JobRunner:
         self._worker: Worker | None = None
 
     def start(self) -> None:
-        """Begin, with what a process that ended had begun."""
-        with write(self._site.engine) as connection:
-            JOB_STATES.move(
-                connection, jobs, jobs.c.number > 0, JobState.WAITING, of=JobState.RUNNING, updated=self._site.clock()
-            )
+        """Begin, with what a process that ended had begun; on a disk that cannot be written, once it can be."""
         self._worker = self._site.machine.start(self._loop, "site-jobs")
 
     def stop(self, seconds: float = 10.0) -> None:
@@ -164,8 +160,12 @@ class JobRunner:
         self._wake.set()
 
     def _loop(self) -> None:
+        resumed = False
         while not self._stopping.is_set():
             try:
+                if not resumed:
+                    self._resume()
+                    resumed = True
                 busy = self.run_one()
             except Exception as error:  # the disk, say: tried again
                 log.warning("jobs: %s", type(error).__name__)
@@ -173,6 +173,12 @@ class JobRunner:
             if not busy:
                 self._wake.wait(5.0)
                 self._wake.clear()
+
+    def _resume(self) -> None:
+        """What a process that ended was busy with waits again."""
+        with write(self._site.engine) as connection:
+            values = {"updated": self._site.clock()}
+            JOB_STATES.move(connection, jobs, jobs.c.number > 0, JobState.WAITING, of=JobState.RUNNING, **values)
 
     def run_one(self) -> bool:
         """Do the first job that waits; False if there is none."""

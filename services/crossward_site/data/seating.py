@@ -96,10 +96,13 @@ def examine(site: Site) -> str:
 def settle(site: Site) -> None:
     """As a site starts: note that its table of seats is lost, or that it is there again."""
     lost = examine(site)
+    with read(site.engine) as connection:
+        if (facts.SEATS_LOST.get(connection) or "") == lost:
+            return
     with write(site.engine) as connection:
         if lost:
             facts.SEATS_LOST.put(connection, lost)
-        elif facts.SEATS_LOST.get(connection) is not None:
+        else:
             facts.SEATS_LOST.forget(connection)
 
 

@@ -12,7 +12,15 @@ import pyarrow.parquet
 import pytest
 from sqlalchemy import insert
 
-from crossward.errors import AlreadyOpen, Conflict, EmptyData, InvalidData, InvalidEpsilon, InvalidSetting, StorageFailed
+from crossward.errors import (
+    AlreadyOpen,
+    Conflict,
+    EmptyData,
+    InvalidData,
+    InvalidEpsilon,
+    InvalidSetting,
+    StorageFailed,
+)
 from crossward.privacy.budget import Budget
 from crossward.protocol.constants import FilterKind, Role, TaskKind
 from crossward.protocol.ledger.lines import LineKind, ReserveBody

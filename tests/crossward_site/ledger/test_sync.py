@@ -16,7 +16,7 @@ from crossward_site.ledger import service as ledger
 def chain(site, count: int) -> list[Line]:
     with write(site.engine) as connection:
         for k in range(count):
-            site.append(connection, OpenBody(f"d{k}", 20, "basic", 10**9))
+            site.append(connection, OpenBody(k + 1, 20, "basic", 10**9))
         return list(site.ledger.lines(connection))
 
 

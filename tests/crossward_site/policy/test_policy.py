@@ -20,7 +20,7 @@ from crossward_site.policy.service import Policy, Request, decide
 
 
 def request(study, epsilon: float = 1.0, rows: int = 1000, taken: float = 0.0, spent: float = 0.0) -> Request:
-    balance = Balance.of(OpenBody("a", 20, "basic", 10**10))
+    balance = Balance.of(OpenBody(1, 20, "basic", 10**10))
     if spent:
         balance = balance.charge(range(20), Cost(int(spent * 1e9)))
     return Request(study, Cost(int(epsilon * 1e9)), rows, Cost(int(taken * 1e9)), balance)
@@ -60,7 +60,7 @@ def test_policy_never_approves_beyond_its_limits(per_study, lifetime, epsilon, s
 @pytest.mark.parametrize(("nano", "decision"), [(100_000_000, "approve"), (100_000_001, "refuse")])
 @pytest.mark.parametrize("rule", ["epsilon_per_study", "epsilon_lifetime"])
 def test_a_limit_rounds_down(study, rule, nano, decision) -> None:
-    asked = Request(study, Cost(nano), 1000, Cost(0), Balance.of(OpenBody("a", 20, "basic", 10**10)))
+    asked = Request(study, Cost(nano), 1000, Cost(0), Balance.of(OpenBody(1, 20, "basic", 10**10)))
     assert decide(Policy(decide="approve", **{rule: 0.1000000005}), asked).decision == decision
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from crossward.protocol.constants import FilterKind, TaskKind
-from crossward.protocol.ledger.lines import OpenBody, ReserveBody
+from crossward.protocol.ledger.lines import OpenBody, ReserveBody, SeatsBody
 from crossward.protocol.tasks import TaskMessage
 from crossward.study.wire import task_message
 from crossward_service.db.engine import write
@@ -34,10 +34,11 @@ def test_what_is_held_after_its_charge_keeps_the_inputs_that_were_charged(site, 
     """Offered again with other inputs, by a coordinator that lies or was put back, it would never fit its charge."""
     first = task_message(study, id="t1", kind=TaskKind.TRAIN_TARGET, lease_seconds=10)
     with write(site.engine) as connection:
-        site.append(connection, OpenBody("people", 20, FilterKind.BASIC, 10**9))
+        site.append(connection, OpenBody(1, 20, FilterKind.BASIC, 10**9))
+        site.append(connection, SeatsBody(1, "5" * 64))
         task = tasks.take(site, connection, first)
         if charged:
-            site.append(connection, ReserveBody("t1", study.id, study.digest, "people", (0,), 1, 0, "b" * 64))
+            site.append(connection, ReserveBody("t1", study.id, study.digest, (0,), 1, 0, "b" * 64))
         tasks.hold(connection, task, "somebody must look", 1.0)
         again = tasks.take(site, connection, first.model_copy(update={"lead": "another"}))
     assert again.message.lead == (first.lead if charged else "another")

@@ -12,7 +12,7 @@ from crossward.protocol import keys, versions
 from crossward.protocol.canonical import canonical, sha256
 from crossward.protocol.constants import FilterKind
 from crossward.protocol.envelopes import SignedReceipt, SignedRelease
-from crossward.protocol.ledger.lines import Line, OpenBody, ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import Line, OpenBody, ReleaseBody, ReserveBody, SeatsBody
 from crossward.protocol.ledger.rules import Replay
 from crossward.protocol.tasks import DeclineMessage, HeartbeatMessage, ResultMessage, TaskMessage
 from crossward.study.wire import open_inputs, open_study, to_message, to_model
@@ -28,7 +28,8 @@ class FakeSite:
         self.key = keys.generate()
         self.replay, self.lines, self.confirmed = Replay(), [], 0
         self.results, self._clients = {}, {}
-        self.append(OpenBody("records", 20, FilterKind.BASIC, nano_epsilon(budget), 10**15))
+        self.append(OpenBody(1, 20, FilterKind.BASIC, nano_epsilon(budget), 10**15))
+        self.append(SeatsBody(1, "5" * 64))
 
     # -- who ------------------------------------------------------------------------------------------------------
     def join(self, code):
@@ -125,7 +126,6 @@ class FakeSite:
                 task.id,
                 study.id,
                 study.digest,
-                "records",
                 cells or charged_cells(study, role),
                 cost.nano_epsilon,
                 cost.atto_delta,

@@ -42,7 +42,7 @@ def test_killed_while_it_takes_a_result(world_of, url, zygote, dies, point):
         assert shown["state"] == ("targets" if point == "after-commit" else "sources")
         receipt = site.publish(result)
         assert site.publish(result) == receipt
-        assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 3
+        assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 4
         world.sites["branch-1"].work()
         assert world.show(study)["state"] == "complete"
 

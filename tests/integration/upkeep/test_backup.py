@@ -73,7 +73,7 @@ def test_a_backup_while_others_write_is_one_moment(settings, tmp_path):
     def work():
         while not stop.is_set():
             with write(site.engine) as connection:
-                site.append(connection, OpenBody(f"d{len(written)}", 20, "basic", 10**9))
+                site.append(connection, OpenBody(len(written) + 1, 20, "basic", 10**9))
             written.append(time.monotonic())
 
     worker = threading.Thread(target=work)
@@ -146,7 +146,7 @@ def test_of_another_role_format_or_version(saved, tmp_path):
 def test_a_service_that_could_not_go_on_is_not_backed_up(settings, tmp_path):
     site = Site.open(settings.database_url, settings.data_dir)
     with write(site.engine) as connection:
-        site.append(connection, OpenBody("d", 20, "basic", 10**9))
+        site.append(connection, OpenBody(1, 20, "basic", 10**9))
     site.close()
     file = tmp_path / "file"
     with closing(sqlite3.connect(settings.data_dir / "site.sqlite3")) as database, database:

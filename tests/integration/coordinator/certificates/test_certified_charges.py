@@ -32,7 +32,7 @@ def test_a_charge_without_a_release_is_certified(small, end):
     site = small.sites["main"]
     task = site.next()
     site.result(task)
-    site.send_lines(site.lines[:2])  # opened and reserved; the study ends before the release comes
+    site.send_lines(site.lines[:3])  # opened, seated and reserved; the study ends before the release comes
     if end == "cancel":
         small.ask("lead", "POST", f"/studies/{study.id}/cancel", body={"reason": "Wrong label."})
     elif end == "decline":
@@ -42,8 +42,8 @@ def test_a_charge_without_a_release_is_certified(small, end):
         small.until(study, "failed")
     found, text = certified(small, study)
     assert found["main"].release is None
-    assert found["main"].charged == CertifiedCharge(line=2, nano_epsilon=250_000_000, atto_delta=0)
-    assert "charged    epsilon 0.25 to each person, nothing released (line 2)" in text
+    assert found["main"].charged == CertifiedCharge(line=3, nano_epsilon=250_000_000, atto_delta=0)
+    assert "charged    epsilon 0.25 to each person, nothing released (line 3)" in text
 
 
 def test_a_task_that_was_not_charged_says_nothing_of_charges(small):
@@ -66,7 +66,7 @@ def test_what_was_charged_for_several_records_of_a_person_is_certified(small):
     found, text = certified(small, study)
     assert (found["main"].release.cost, found["main"].charged.cost) == (Cost(125_000_000), Cost(250_000_000))
     assert "cost       epsilon 0.125, to each record" in text
-    assert "charged    epsilon 0.25 to each person, all records of one together (line 2)" in text
+    assert "charged    epsilon 0.25 to each person, all records of one together (line 3)" in text
 
 
 @pytest.mark.parametrize("wrong", ["study", "hash"])
@@ -76,7 +76,7 @@ def test_a_reservation_for_another_study_is_no_charge_of_this_one(small, wrong):
     site = small.sites["main"]
     task = site.next()
     named = ("other", study.digest) if wrong == "study" else (study.id, "0" * 64)
-    site.append(ReserveBody(task.id, *named, "records", (0,), 1, 0, "0" * 64))
+    site.append(ReserveBody(task.id, *named, (0,), 1, 0, "0" * 64))
     site.send_lines(site.lines)
     site.decline(task, "steward")
     found, _ = certified(small, study)
@@ -89,7 +89,7 @@ def test_a_charge_after_the_certified_head_is_not_told(small):
     early = small.sites["branch-1"]
     task = early.next()
     early.publish(early.result(task))
-    early.append(ReserveBody(task.id, study.id, study.digest, "records", (0,), 1, 0, "0" * 64))
+    early.append(ReserveBody(task.id, study.id, study.digest, (0,), 1, 0, "0" * 64))
     early.send_lines()
     small.sites["branch-2"].work()
     found, _ = certified(small, study)

@@ -3,7 +3,7 @@
 import pytest
 
 from crossward.errors import Conflict, NotNext, PartyStopped
-from crossward.protocol.ledger.lines import Line, OpenBody
+from crossward.protocol.ledger.lines import Line, OpenBody, SeatsBody
 from crossward.protocol.ledger.rules import Replay
 from crossward_coordinator.ledger.tables import ledger
 from crossward_service.db.engine import connect, write
@@ -12,7 +12,8 @@ from crossward_service.db.engine import connect, write
 def rewritten(site):
     """The party's ledger with another first line: a rewritten past, or another database."""
     site.replay, site.lines, site.confirmed = Replay(), [], 0
-    site.append(OpenBody("records", 20, "basic", 10**12))
+    site.append(OpenBody(1, 20, "basic", 10**11))
+    site.append(SeatsBody(1, "6" * 64))
     return site
 
 
@@ -27,7 +28,7 @@ def test_a_rewritten_ledger_stops_its_party(world):
     shown = world.party("main")  # the stop was committed although the request was refused
     assert shown["state"] == "stopped"
     assert shown["cause"] == "Line 1 differs from the line 1 here."
-    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 1
+    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 2
     late = next(late for late in world.show(study)["waiting_for"] if late["party"] == "main")
     assert (late["state"], late["party_state"]) == ("ready", "stopped")  # its lease has ended
     for refused in (site.next, lambda: site.heartbeat(task)):
@@ -59,7 +60,7 @@ def test_a_stale_backup_stops_its_party(world):
     site.lines, site.replay, site.confirmed = list(backup), Replay(), len(backup)
     for line in backup:
         site.replay.take(line)
-    with pytest.raises(NotNext, match="Line 2 differs"):
+    with pytest.raises(NotNext, match="Line 3 differs"):
         site.publish(site.result(task))
     assert world.party("main")["state"] == "stopped"
     # It takes over what the mirror has, and goes on from there.
@@ -73,14 +74,14 @@ def test_a_stale_backup_stops_its_party(world):
     site.results.clear()
     site.confirmed = len(site.lines)
     site.publish(site.result(site.next(wait=120)))
-    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 5
+    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 6
 
 
 def test_lines_from_nowhere_stop_the_party(small):
     site = small.site("main", "source")
-    site.append(OpenBody("more", 20, "basic", 10**9))
+    site.append(OpenBody(2, 20, "basic", 10**9))
     with pytest.raises(NotNext):
-        site.send_lines(site.lines[1:])
+        site.send_lines(site.lines[2:])
     assert small.party("main")["state"] == "stopped"
     with pytest.raises(Conflict, match="has not shown"):
         small.ask("operator", "POST", "/parties/main/reconcile")
@@ -96,7 +97,7 @@ def test_a_charge_above_the_budget_stops_the_party(small):
     line = type(site)(small.url, "main", site.hospital)
     line.charge(task, description)
     site.lines.append(Line.after(site.replay.head, line.lines[-1].body, 0))
-    with pytest.raises(Exception, match="Cell 0 of dataset records"):
+    with pytest.raises(Exception, match="Cell 0: "):
         site.send_lines()
     assert small.party("main")["state"] == "stopped"
     assert release is not None

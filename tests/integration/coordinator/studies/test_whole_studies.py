@@ -133,4 +133,4 @@ def test_two_studies_add_up_and_a_party_pays_once_each(small):
         small.sites["branch-1"].work()
     head = small.ask("auditor", "GET", "/ledger/main/verify").json()
     assert head["holds"]
-    assert head["head"]["sequence"] == 5
+    assert head["head"]["sequence"] == 6

@@ -24,11 +24,11 @@ def test_what_was_paid_for_is_taken_after_the_quorum_and_not_used(behind, paid_b
     world, study, site, task = behind
     result = site.result(task)
     if paid_before:
-        site.send_lines(site.lines[:2])  # opened and reserved
+        site.send_lines(site.lines[:3])  # opened, seated and reserved
     world.sites["main"].work()
     assert world.task(study, "west")["state"] == ("leased" if paid_before else "cancelled")
     assert site.heartbeat(task)["cancelled"] is not paid_before
-    site.send_lines(site.lines[:2])
+    site.send_lines(site.lines[:3])
     assert site.heartbeat(task)["cancelled"] is False  # it has paid: it may finish
     assert [waited["party"] for waited in world.show(study)["waiting_for"]] == ["branch-1"]
     first = site.publish(result)
@@ -60,7 +60,7 @@ def test_after_the_end_nothing_is_late(behind):
     """The certificate has been signed: it says all that was released."""
     world, study, site, task = behind
     result = site.result(task)
-    site.send_lines(site.lines[:2])
+    site.send_lines(site.lines[:3])
     world.sites["main"].work()
     world.sites["branch-1"].work()
     assert world.show(study)["state"] == "complete"
@@ -73,7 +73,7 @@ def test_a_source_that_paid_and_fell_silent_is_given_its_task_again(world_of, ur
     study = world.begin(sources=["main", "west"], quorum={"sources": 1})
     site = world.sites["west"]
     result = site.result(site.next())
-    site.send_lines(site.lines[:2])
+    site.send_lines(site.lines[:3])
     world.sites["main"].work()
     world.expire_leases()
     again = site.next(wait=120)

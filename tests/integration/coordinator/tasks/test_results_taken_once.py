@@ -33,7 +33,7 @@ def test_the_same_result_from_many_threads_at_two_workers(ready):
     with ThreadPoolExecutor(6) as pool:
         receipts = list(pool.map(publish, range(6)))
     assert len({receipt.canonical() for receipt in receipts}) == 1
-    assert len(world.ask("auditor", "GET", "/ledger/main").json()["lines"]) == 3
+    assert len(world.ask("auditor", "GET", "/ledger/main").json()["lines"]) == 4
     kinds = [task["kind"] for task in world.ask("lead", "GET", "/studies/demo").json()["tasks"]]
     assert kinds == ["train-source", "train-target", "train-target"]
 
@@ -55,5 +55,5 @@ def test_results_of_two_studies_arrive_in_the_other_order(world):
     site.publish(second)
     site.confirmed = 0
     site.publish(first)
-    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 5
+    assert world.ask("auditor", "GET", "/ledger/main/verify").json()["head"]["sequence"] == 6
     assert world.party("main")["state"] == "active"
