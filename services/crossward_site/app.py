@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from anyio import to_thread
 from fastapi import Depends, FastAPI
 
-from crossward.errors import Conflict, NotReady
+from crossward.errors import Conflict, NotReady, StorageFailed
 from crossward.protocol.constants import Role
 from crossward.version import __version__
 from crossward_service.db.engine import read
@@ -101,7 +101,8 @@ def _open(settings: SiteSettings) -> Site:
     site = settings.open_site()
     try:
         seating.settle(site)
-        tidy(site)
+        with suppress(StorageFailed):  # on a disk that cannot be written it is left to the next job
+            tidy(site)
         with read(site.engine) as connection:
             identity = facts.IDENTITY.get(connection)
         if identity is not None and identity.role not in settings.roles:

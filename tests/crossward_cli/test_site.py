@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -98,6 +99,51 @@ def test_no_other_command_waits(tmp_path):
     assert "Waiting" not in done.output
 
 
+TOKEN = ("--site-token", "cw_steward_x")
+REPORT = {
+    "dataset": "hearts",
+    "version": 1,
+    "rows": 1200,
+    "persons": 1100,
+    "records_dropped": 7,
+    "columns": ["age", "bmi"],
+    "decimal": ".",
+    "missing": {"age": 0, "bmi": 31},
+    "new": 1000,
+    "known": 100,
+    "came": 30,
+    "left": 20,
+    "stayed": 1070,
+    "opted_out": 3,
+    "changed": 0,
+    "fit": {
+        "study": "s1",
+        "rows": 1100,
+        "positives": 90,
+        "unlabelled": 2,
+        "features": {"bmi": {"missing": 30, "unread": 4, "clipped": 2, "recoded": 0}},
+    },
+}
+BUDGET = {"epsilon": 3.0, "epsilon_spent": 1.5, "epsilon_left": 1.5}
+
+
+class Asked:
+    """What a site was asked, and what it answers."""
+
+    def __init__(self, monkeypatch, budget=None, **answers):
+        self.calls = []
+        monkeypatch.setattr(SiteClient, "budget", lambda client: budget)
+        for name, answer in answers.items():
+            monkeypatch.setattr(SiteClient, name, self._hear(name, answer))
+
+    def _hear(self, name, answer):
+        def call(client, *given, heard=None, **named):
+            self.calls.append((name, *given, {key: value for key, value in named.items() if value is not None}))
+            return answer
+
+        return call
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "words"),
     [
@@ -105,49 +151,95 @@ def test_no_other_command_waits(tmp_path):
         (("--epsilon", "inf"), InvalidEpsilon, "finite"),
         (("--epsilon", "0"), InvalidEpsilon, "above 0"),
         (("--epsilon", "1", "--delta", "nan"), InvalidEpsilon, "between 0 and 1"),
-        (("--epsilon", "1", "--study", "nofile.yaml"), InvalidSetting, "nofile.yaml cannot be read"),
+        (("--epsilon", "1", "--yes", "--study", "nofile.yaml"), InvalidSetting, "nofile.yaml cannot be read"),
         (("--epsilon", "1", "--mapping", "nofile.yaml"), InvalidSetting, "nofile.yaml cannot be read"),
+        (("--epsilon", "1", "--connection", "clinic", "--query", "SELECT 1"), InvalidSetting, "in one way"),
+        (("--epsilon", "1"), InvalidSetting, "Nobody is there to ask"),
+        ((), InvalidSetting, "no budget yet"),
     ],
 )
-def test_data_are_not_added_with_mistaken_options(crossward, options, kind, words):
+def test_data_are_not_opened_with_mistaken_options(crossward, monkeypatch, options, kind, words):
+    asked = Asked(monkeypatch, open_dataset=REPORT)
     with pytest.raises(kind, match=words):
-        crossward(
-            "site", "data", "add", "a", "--csv", "a.csv", "--person", "p", *options, "--site-token", "cw_steward_x"
-        )
+        crossward("site", "data", "open", "a", "files/a.csv", "--person", "p", *options, *TOKEN)
+    assert asked.calls == []
 
 
-TOKEN = ("--site-token", "cw_steward_x")
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (("a.csv", "--person", "p"), "names no root"),
+        (("--person", "p"), "in one way"),
+        (("--connection", "clinic", "--person", "p"), "in one way"),
+        (("files/a.csv",), "whom a record is about"),
+    ],
+)
+def test_a_place_that_is_none_is_named(crossward, words, cause):
+    for command in (("check",), ("open", "a", "--epsilon", "1", "--yes")):
+        with pytest.raises(InvalidSetting, match=cause):
+            crossward("site", "data", *command, *words, *TOKEN)
 
 
-def dataset(twice):
-    return {"version": 2, "rows": 101, "persons": 101, "epsilon": 3.0, "report": {"persons_in_two_datasets": twice}}
+def test_opening_says_what_the_budget_means_and_how_it_is_undone(crossward, monkeypatch, tmp_path):
+    mapping = tmp_path / "map.yaml"
+    mapping.write_text("person: pid\nmissing: [NA]\n")
+    asked = Asked(monkeypatch, open_dataset=REPORT)
+    shown = crossward(
+        "site", "data", "open", "hearts", "files/a.pq", "--mapping", mapping, "--epsilon", "2", "--yes", *TOKEN
+    )
+    for words in ("1,200 rows of 1,100 persons", "100 of them known", "7 records beyond", "data undo hearts"):
+        assert words in " ".join(shown.split())
+    [(_, name, place, columns, given)] = asked.calls
+    assert (name, place) == ("hearts", {"kind": "parquet", "root": "files", "path": "a.pq"})
+    assert columns == {"person": "pid", "missing": ["NA"]}
+    assert (given["epsilon"], given["filter"], given["records_per_person"]) == (2.0, "basic", 1)
+    sql = ("--connection", "clinic", "--query", "SELECT 1", "--person", "pid", "--yes", "--json")
+    assert json.loads(crossward("site", "data", "open", "hearts", *sql, *TOKEN)) == REPORT
+    assert asked.calls[-1][2] == {"kind": "sql", "connection": "clinic", "query": "SELECT 1"}
+    somebody = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr("crossward_cli.data.sys", SimpleNamespace(stdin=somebody, stderr=sys.stderr))
+    monkeypatch.setattr("typer.confirm", lambda question, abort: None)
+    Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT)
+    meant = " ".join(crossward("site", "data", "open", "b", "files/b.csv", "--person", "pid", *TOKEN).split())
+    assert "may lose epsilon 3, for life, in all datasets and studies together" in meant
+    assert "with 50 % at most 95.3 %" in meant
 
 
-@pytest.mark.parametrize(("twice", "words"), [(4, "4 people are in two datasets and have both budgets."), (0, "")])
-def test_the_steward_hears_how_many_have_two_budgets(crossward, monkeypatch, twice, words):
-    monkeypatch.setattr(SiteClient, "add_dataset", lambda self, *_, **__: dataset(twice))
-    monkeypatch.setattr(SiteClient, "add_version", lambda self, name: dataset(twice))
-    for command in (("add", "b", "--csv", "b.csv", "--person", "pid", "--epsilon", "3"), ("update", "b")):
-        assert "".join(crossward("site", "data", *command, *TOKEN).splitlines()[1:]) == words
+def test_a_refresh_says_who_came_and_who_left(crossward, monkeypatch, tmp_path):
+    asked = Asked(monkeypatch, refresh_dataset=REPORT | {"version": 2, "changed": 5}, erase={"rows": 2})
+    ids = tmp_path / "ids.txt"
+    ids.write_text("p1\n\n p2 \n")
+    shown = " ".join(crossward("site", "data", "refresh", "hearts", "--opt-out", ids, *TOKEN).split())
+    for words in ("at version 2", "30 came, 20 left, 1,070 stayed, 5 of them changed beyond belief", "undo hearts"):
+        assert words in shown
+    assert [call[0] for call in asked.calls] == ["erase", "refresh_dataset"]
+    assert asked.calls[0][1] == ["p1", "p2"]
+    assert asked.calls[1][1:4] == ("hearts", None, None)
+
+
+def test_undo_erase_recover_jobs(crossward, monkeypatch):
+    job = {"number": 7, "kind": "open", "dataset": "a", "state": "running", "cause": "", "progress": 0.5}
+    asked = Asked(monkeypatch, budget=BUDGET, undo_dataset={"version": None}, erase={"rows": 3}, recover={"line": 9})
+    assert "as if it had never been opened" in crossward("site", "data", "undo", "a", *TOKEN)
+    assert "3 rows of 2 named persons are gone" in crossward("site", "data", "erase", "p1", "p2", *TOKEN)
+    with pytest.raises(InvalidSetting, match="Nobody is named"):
+        crossward("site", "data", "erase", *TOKEN)
+    with pytest.raises(InvalidSetting, match="Nobody is there to ask"):
+        crossward("site", "recover", *TOKEN)
+    assert "line 9" in crossward("site", "recover", "--yes", *TOKEN)
+    assert [call[0] for call in asked.calls] == ["undo_dataset", "erase", "recover"]
+    monkeypatch.setattr(SiteClient, "jobs", lambda client: [job])
+    monkeypatch.setattr(SiteClient, "cancel_job", lambda client, number: job | {"state": "cancelled"})
+    assert "50%" in crossward("site", "data", "jobs", *TOKEN)
+    assert "cancelled" in crossward("site", "data", "cancel", "7", *TOKEN)
 
 
 def test_a_report_is_tables_for_people_and_json_for_machines(crossward, monkeypatch):
-    report = {
-        "dataset": "hearts",
-        "version": 1,
-        "rows": 1200,
-        "persons": 1100,
-        "persons_in_two_datasets": 0,
-        "records_dropped": 7,
-        "columns": ["age", "bmi"],
-        "missing": {"age": 0, "bmi": 31},
-        "fit": {"study": "s1", "rows": 1100, "positives": 90, "features": {"bmi": {"missing": 30, "clipped": 2}}},
-    }
-    monkeypatch.setattr(SiteClient, "report", lambda self, name, study: report)
+    monkeypatch.setattr(SiteClient, "report", lambda self, name, study: REPORT)
     shown = crossward("site", "data", "report", "hearts", *TOKEN)
-    for words in ("1,200 rows of 1,100 persons", "7 records dropped", "31", "study s1", "90 of them positive"):
+    for words in ("1,200 rows of 1,100 persons", "7 records beyond", "31", "study s1", "90 of them positive", "unread"):
         assert words in shown
-    assert json.loads(crossward("site", "data", "report", "hearts", "--json", *TOKEN)) == report
+    assert json.loads(crossward("site", "data", "report", "hearts", "--json", *TOKEN)) == REPORT
 
 
 def test_rules_are_shown_in_words(crossward, monkeypatch):

@@ -21,7 +21,7 @@ def test_a_study_with_faults_names_line_and_field_of_each(program, tmp_path):
     text = program("study", "example").stdout
     file.write_text(text.replace("high: 34", "high: 3").replace("sources: [main]", "sources: []"))
     said = program("study", "check", file, code=2).stderr
-    assert "line 19" in said
+    assert "line 20" in said
     assert "features[3]" in said
     assert "sources" in said
     assert program("study", "check", tmp_path / "none.yaml", code=2).stderr

@@ -159,7 +159,7 @@ class JobRunner:
         self._worker: Worker | None = None
 
     def start(self) -> None:
-        """Begin, with what a process that ended had begun."""
+        """Begin, with what a process that ended had begun; on a disk that cannot be written, once it can be."""
         self._worker = self._site.machine.start(self._loop, "site-jobs")
 
     def stop(self, seconds: float = 10.0) -> None:
@@ -189,6 +189,9 @@ class JobRunner:
 
         What is under way here is under way nowhere: a process has ended over it, or could not write its end down.
         """
+        with read(self._site.engine) as connection:
+            if not active(connection):
+                return False
         with write(self._site.engine) as connection:
             left = jobs.c.state == JobState.RUNNING
             JOB_STATES.move(connection, jobs, left, JobState.WAITING, of=JobState.RUNNING, updated=self._site.clock())

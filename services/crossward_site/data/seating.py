@@ -100,6 +100,10 @@ def examine(site: Site) -> str:
 
 def settle(site: Site) -> None:
     """As a site starts: note that its table of seats is lost, or that it is there again."""
+    lost = examine(site)
+    with read(site.engine) as connection:
+        if (facts.SEATS_LOST.get(connection) or "") == lost:  # a disk that cannot be written is no reason not to start
+            return
     with write(site.engine) as connection:
         note(site, connection)
 

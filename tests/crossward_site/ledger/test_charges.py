@@ -9,13 +9,13 @@ from sqlalchemy import event, update
 
 from crossward.errors import ChainBroken
 from crossward.privacy.budget import Budget, Cost
-from crossward.protocol.constants import FilterKind, Role, TaskKind
-from crossward.protocol.ledger.lines import OpenBody, ReserveBody, SeatsBody
+from crossward.protocol.constants import Role, TaskKind
+from crossward.protocol.ledger.lines import ReserveBody
 from crossward.study.wire import task_message
 from crossward_service.db import ledger_tables
 from crossward_service.db.engine import read, write
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.places import CsvPlace
+from crossward_site.data.places import FilePlace
 from crossward_site.data.service import Vault
 from crossward_site.ledger.service import verify
 from crossward_site.ledger.tables import ledger
@@ -30,11 +30,11 @@ def reserve(task: str, study: str = "s", nano: int = 1, study_hash: str = "a" * 
 
 
 @pytest.fixture
-def spent(site):
-    """Charges of two studies."""
+def spent(site, tmp_path):
+    """A dataset, and charges of two studies."""
+    (tmp_path / "files" / "table.csv").write_text("pid,ill\n" + "".join(f"p{k},{k % 2}\n" for k in range(40)))
+    Vault(site).open("d", FilePlace(kind="csv", path="table.csv"), DataMap(person="pid"), Budget.of(100))
     with write(site.engine) as connection:
-        site.append(connection, OpenBody(1, 20, FilterKind.BASIC, 10**11))
-        site.append(connection, SeatsBody(1, "c" * 64))
         for k, body in enumerate((reserve("1", nano=5), reserve("2", nano=7), reserve("3", "t"))):
             assert site.append(connection, body).sequence == 3 + k
         site.append(connection, reserve("2", nano=7))  # the same again is charged once
@@ -75,6 +75,20 @@ def test_a_charge_moved_to_another_study_is_noticed(spent) -> None:
     assert (seen.sound, seen.line) == (False, 4)
 
 
+def test_the_table_of_seats_is_verified_with_the_ledger(spent) -> None:
+    assert verify(spent).sound
+    [file] = spent.home.glob("vault-*.seats")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    for damage in (lambda: None, file.unlink):
+        damage()
+        seen = verify(spent)
+        assert (seen.sound, seen.line) == (False, 2)
+        assert "table of seats is lost" in seen.cause
+        assert "crossward site recover" in seen.fix
+        assert seen.head is not None
+
+
 class Effort:
     """Statements that a database was asked, and ledger lines that were read."""
 
@@ -95,8 +109,8 @@ class Effort:
 
 def test_the_effort_of_an_approval_does_not_grow_with_the_ledger(site, study, tmp_path, monkeypatch) -> None:
     rows = "".join(f"p{k},{4 + k % 7},{k % 2},no,{int(k % 5 == 0)}\n" for k in range(200))
-    (tmp_path / "table.csv").write_text("pid,glucose,family,smoker,ill\n" + rows)
-    Vault(site).connect("a", CsvPlace(path=str(tmp_path / "table.csv")), DataMap(person="pid"), Budget.of(100))
+    (tmp_path / "files" / "table.csv").write_text("pid,glucose,family,smoker,ill\n" + rows)
+    Vault(site).open("a", FilePlace(kind="csv", path="table.csv"), DataMap(person="pid"), Budget.of(100))
     coordinator = SimpleNamespace(identity=SimpleNamespace(role=Role.TARGET, party="here"))
     with write(site.engine) as connection:
         Policy(decide="approve", epsilon_per_study=50.0, epsilon_lifetime=50.0).save(connection)

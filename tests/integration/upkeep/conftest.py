@@ -22,14 +22,13 @@ from crossward.privacy.budget import Budget
 from crossward_coordinator import main as coordinator
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.processes import Service
-from crossward_lab.demo.records import DATASET, PERSON, write_csv
+from crossward_lab.demo.records import DATASET, FILE, PERSON, settings_with_root, write_csv
 from crossward_service.db.engine import write
 from crossward_site import main as commands
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.places import CsvPlace
+from crossward_site.data.places import FilePlace
 from crossward_site.data.service import Vault
 from crossward_site.policy.service import Policy
-from crossward_site.site import Site
 from crossward_target.settings import TargetSettings
 
 SMALL = runpy.run_path(str(Path(__file__).parents[2] / "upgrade" / "small.py"))
@@ -86,7 +85,11 @@ class Federation:
         self._running, self.hub, self.home = [], folder / "coordinator", folder / BRANCH
         self.tokens = dict(coordinator.init(CoordinatorSettings(data_dir=self.hub)).tokens)
         self.coordinator = self.start("coordinator", self.hub)
-        self.settings = TargetSettings(data_dir=self.home)
+        self.files = folder / "files"
+        self.files.mkdir()
+        self.home.mkdir(mode=0o700)
+        (self.home / "settings.toml").write_text(settings_with_root(self.files))
+        self.settings = TargetSettings.load(data_dir=self.home)
         self.token = commands.init(self.settings)
         with Client(self.coordinator.url, self.tokens["operator"]) as operator:
             code = operator.invite(BRANCH, "target")["code"]
@@ -94,10 +97,9 @@ class Federation:
         self._connect()
 
     def _connect(self):
-        records = self.home.parent / "records.csv"
-        write_csv(SMALL["hospitals"]().branches[0], records)
-        site = Site.open(self.settings.database_url, self.home)
-        Vault(site).connect(DATASET, CsvPlace(path=str(records)), DataMap(person=PERSON), Budget.of(5.0))
+        write_csv(SMALL["hospitals"]().branches[0], self.files / FILE)
+        site = self.settings.open_site()
+        Vault(site).open(DATASET, FilePlace(kind="csv", path=FILE), DataMap(person=PERSON), Budget.of(5.0))
         with write(site.engine) as connection:
             Policy(decide="approve", epsilon_per_study=2.0, epsilon_lifetime=5.0).save(connection)
         site.close()

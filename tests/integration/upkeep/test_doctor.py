@@ -9,7 +9,6 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +18,6 @@ from crossward.client.http import NEVER, HttpClient, Token
 from crossward.errors import InvalidSetting
 from crossward.privacy.budget import Budget
 from crossward.protocol import keys
-from crossward.protocol.canonical import canonical
 from crossward_coordinator import doctor as coordinator_doctor
 from crossward_coordinator.app import create_app
 from crossward_coordinator.main import init
@@ -32,12 +30,10 @@ from crossward_service.ops.findings import Findings
 from crossward_site import doctor, facts
 from crossward_site import main as commands
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.places import CsvPlace, SqlPlace
+from crossward_site.data.places import FilePlace
 from crossward_site.data.service import Vault
-from crossward_site.data.tables import versions
 from crossward_site.ledger.tables import ledger
 from crossward_site.policy.service import Policy
-from crossward_site.site import Site
 from crossward_target.settings import TargetSettings
 
 
@@ -93,11 +89,12 @@ def site(hub, small, tmp_path, quiet):
     commands.init(settings)
     code = ask(hub, "POST", "/v1/parties/invites", {"party": party, "role": "target"})["code"]
     commands.join_coordinator(settings, hub.url, code)
-    records = tmp_path / "records.csv"
+    records = tmp_path / "files" / "records.csv"
+    records.parent.mkdir()
     write_csv(small.hospitals().branches[0], records)
-    opened = Site.open(settings.database_url, settings.data_dir)
+    opened = changed(settings, data_roots={"files": records.parent}).open_site()
     mapping = DataMap.from_data({"person": PERSON, "features": {"bmi": "bmi"}})
-    Vault(opened).connect(DATASET, CsvPlace(path=str(records)), mapping, Budget.of(5.0))
+    Vault(opened).open(DATASET, FilePlace(kind="csv", path="records.csv"), mapping, Budget.of(5.0))
     Vault(opened).report(DATASET)  # SQLite notes in its -shm file how far a reader has come; one has been there already
     yield SimpleNamespace(settings=settings, opened=opened, records=records, party=party)
     opened.close()
@@ -124,7 +121,7 @@ def test_a_site_that_is_well(site):
     assert "good until" in items["TLS"].observation
     assert "not running" in items["service"].observation
     assert items["service"].verdict == "warning"
-    assert "will hear the last 1 lines" in items["mirror"].observation
+    assert "will hear the last 2 lines" in items["mirror"].observation
     assert {path.name: path.read_bytes() for path in site.settings.data_dir.iterdir()} == before
 
 
@@ -242,49 +239,49 @@ def test_a_ledger_that_was_touched(site):
     assert items["ledger"].verdict == "fault"
 
 
-def test_data_that_are_gone_and_never_a_value_of_them(site, tmp_path):
-    lines = site.records.read_text().splitlines()
-    site.records.write_text("\n".join(line.rpartition(",")[0] for line in lines))
-    assert found(site.settings)["data patients"].verdict == "warning"
-    site.records.write_text(
-        "\n".join(["SECRETNAME," + lines[1], *lines[2:]])
-    )  # no line of names: a record stands there
-    items = found(site.settings)
-    assert "'bmi'" in items["data patients"].observation
-    assert "SECRETNAME" not in str(items)
-    assert lines[1].split(",")[1] not in items["data patients"].observation + items["data patients"].fix
+def test_a_file_that_is_gone_is_nobodys_concern_once_its_copy_is_sealed(site):
+    site.records.write_text("SECRETNAME,no table at all")
+    assert found(site.settings)["data patients"].verdict == "ok"
     site.records.unlink()
-    assert "No such file" in found(site.settings)["data patients"].observation
-
-    records = tmp_path / "records.sqlite3"
-    replace_place(site, SqlPlace(kind="sql", url=f"sqlite:///{records}", query="SELECT 'SECRETNAME' + no_such"))
     said = found(site.settings)["data patients"]
-    assert said.verdict == "fault"
-    assert "SECRETNAME" not in said.observation
-    replace_place(site, SqlPlace(kind="sql", url="postgresql+psycopg://u:hunter22@127.0.0.1:1/x", query="SELECT 1"))
-    said = found(site.settings)["data patients"]
-    assert said.verdict == "fault"
-    assert "hunter22" not in said.observation
+    assert (said.verdict, said.observation) == ("ok", "Version 1: all 300 rows of the sealed copy can be read.")
 
 
-def test_people_with_two_budgets(site, tmp_path):
-    assert "budgets" not in found(site.settings)
-    names, *records = site.records.read_text().splitlines()
-    known = [line.split(",")[names.split(",").index(PERSON)] for line in records[:2]]
-    visits, strangers = CsvPlace(path=str(tmp_path / "visits.csv")), [f"stranger-{k}" for k in range(50)]
-    for people in (strangers, strangers + known):
-        Path(visits.path).write_text("who,ill\n" + "".join(f"{who},{k % 2}\n" for k, who in enumerate(people)))
-        if people == strangers:
-            Vault(site.opened).connect("visits", visits, DataMap(person="who"), Budget.of(1.0))
-            assert found(site.settings)["budgets"].verdict == "ok"
-    Vault(site.opened).add_version("visits")
-    said = found(site.settings)["budgets"]
-    assert (said.verdict, said.observation) == ("warning", "2 people are in two datasets and have both budgets.")
+@pytest.mark.parametrize("kind", ["records", "cells"])
+@pytest.mark.parametrize("damage", ["a flipped bit", "cut off", "gone"])
+def test_a_sealed_copy_that_is_damaged_is_named_and_never_quoted(site, kind, damage):
+    [copy] = site.settings.data_dir.glob(f"vault-*.{kind}")
+    whole = copy.read_bytes()
+    if damage == "gone":
+        copy.unlink()
+    elif damage == "cut off":
+        copy.write_bytes(whole[: len(whole) // 2])
+    else:
+        copy.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
+    items = found(site.settings)
+    assert faults(items) == ["data patients"]
+    assert "backup" in items["data patients"].fix
+    assert repr(whole[-20:])[2:-1] not in str(items)
 
 
-def replace_place(site, place):
-    with write(site.opened.engine) as connection:
-        connection.execute(update(versions).values(place=canonical(place.model_dump(mode="json")).decode()))
+@pytest.mark.parametrize("damage", ["a flipped bit", "gone"])
+def test_a_table_of_seats_that_is_lost_is_a_fault(site, damage):
+    [seats] = site.settings.data_dir.glob("vault-*.seats")
+    whole = seats.read_bytes()
+    if damage == "gone":
+        seats.unlink()
+    else:
+        seats.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    items = found(site.settings)
+    assert faults(items) == ["seats"]
+    assert "table of seats is lost" in items["seats"].observation
+    assert "crossward site recover" in items["seats"].fix
+
+
+def test_what_keeps_a_connector_in_is_told(site):
+    said = found(site.settings)["connectors"]
+    assert said.verdict in ("ok", "warning")
+    assert "no new privileges" in said.observation or "privileges" in said.observation
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from contextlib import closing
 import pytest
 
 from crossward.client import Client, SiteClient
-from crossward.errors import NotReady
+from crossward.errors import InvalidData
 from crossward_coordinator.backup import kind as coordinator_kind
 from crossward_coordinator.settings import CoordinatorSettings
+from crossward_lab.demo.records import DATASET, FILE
 from crossward_service.ops.backup import backup, restore
 from crossward_site.backup import kind as site_kind
 from crossward_target.settings import TargetSettings
@@ -29,17 +30,21 @@ def test_an_old_backup_of_a_site_spends_nothing_until_it_has_caught_up(
     with Client(federation.coordinator.url, federation.tokens["lead"]) as lead:
         with SiteClient(service.url, federation.token) as site:
             said = crossward("target", "backup", old, "--data-dir", federation.home)
-            assert f"{BRANCH}, ledger at line 1" in said
+            assert f"{BRANCH}, ledger at line 2" in said
             assert stat.S_IMODE(old.stat().st_mode) == 0o600
+            with (federation.files / FILE).open("a") as table:
+                table.write("newcomer,5.5,25.0,False,never,False\n")
+            assert site.refresh_dataset(DATASET)["new"] == 1
             small.begin(lead, small.study("one", "direct"))
             assert small.ended(lead, "one") == "complete"
             small.wait_for(lambda: not site.status()["outbox"])
             spent = site.ledger()
+            assert len(spent) == 5
         well = findings("target", "--data-dir", federation.home, CROSSWARD_PORT=service.url.rpartition(":")[2])
         checks = "data directory", "migrations", "site secret", "ledger", "key", "address", "TLS", "clock", "versions"
-        for check in (*checks, "service", "coordinator", "enrolment", "mirror", "data patients", "policy"):
+        for check in (*checks, "service", "coordinator", "enrolment", "mirror", "seats", "data patients", "policy"):
             assert well[check]["verdict"] == "ok", well[check]
-        assert "3 lines on both sides" in well["mirror"]["observation"]
+        assert "5 lines on both sides" in well["mirror"]["observation"]
         assert "is ready" in well["service"]["observation"]
         service.stop()
 
@@ -48,14 +53,14 @@ def test_an_old_backup_of_a_site_spends_nothing_until_it_has_caught_up(
         stale = findings("--data-dir", again, CROSSWARD_PORT="1", code=1)  # which service it is, it sees
         assert [check for check, item in stale.items() if item["verdict"] == "fault"] == ["mirror"]
         mirror = stale["mirror"]["observation"]
-        assert "The mirror has 3 lines and this ledger 1: this database is an old backup." in mirror
+        assert "The mirror has 5 lines and this ledger 2: this database is an old backup." in mirror
         assert "not running" in stale["service"]["observation"]
 
         small.begin(lead, small.study("two", "direct"))
         with SiteClient(federation.start("target", again).url, federation.token) as site:
             small.wait_for(lambda: site.status()["health"] == "stopped")
             assert "restored from an old backup" in site.status()["stopped"]
-            assert [line.kind for line in site.ledger()] == ["open"]
+            assert [line.kind for line in site.ledger()] == ["open", "seats"]
             assert lead.ledger(BRANCH) == spent
             assert lead.study("two")["tasks"][0]["release"] is None
 
@@ -63,9 +68,9 @@ def test_an_old_backup_of_a_site_spends_nothing_until_it_has_caught_up(
             assert small.ended(lead, "two") == "complete"
             small.wait_for(lambda: site.ledger() == lead.ledger(BRANCH))
             assert site.ledger()[: len(spent)] == spent
-            assert site.datasets()[0]["epsilon_spent"] == 1.0
-            with pytest.raises(NotReady, match="closed to new versions"):
-                site.add_version("patients")
+            assert site.budget()["epsilon_spent"] == 1.0
+            with pytest.raises(InvalidData, match="does not know who came"):
+                site.refresh_dataset(DATASET)
 
 
 def outbox(home):
@@ -95,7 +100,7 @@ def test_what_was_stored_before_a_disaster_is_published_after_it(federation, tmp
         [stored] = small.wait_for(lambda: outbox(federation.home))
         dying.stop()
         monkeypatch.delenv("CROSSWARD_CRASH_AT")
-        assert [line.kind for line in lead.ledger(BRANCH)] == ["open", "reserve"]
+        assert [line.kind for line in lead.ledger(BRANCH)] == ["open", "seats", "reserve"]
 
         # A current backup, of a site that does not run; its folder is gone.
         backup(site_kind(federation.settings), federation.settings, now)
