@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from crossward.errors import Conflict, CrosswardError, NotFound
 from crossward.protocol.canonical import canonical
-from crossward_service.db.engine import write
+from crossward_service.db.engine import read, write
 from crossward_service.ops.machine import Worker
 from crossward_site.data.tables import JOB_STATES, JobKind, JobState, jobs
 from crossward_site.site import Site
