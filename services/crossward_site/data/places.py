@@ -290,7 +290,7 @@ class Sources:
                 cause = f"{place.where}: the database file is not there."
                 raise InvalidData(cause, f"Correct the url of [data_connections.{place.connection}].")
             with file.open("rb") as opened:
-                _check_mount(opened.fileno(), place.where)
+                self._check_place(opened.fileno(), place.where)
         parameters = connection.parameters()
         kind = SQLITE if file is not None else POSTGRES
         return Source(kind, place.where, connection=parameters, query=place.query, seconds=connection.seconds)
@@ -368,12 +368,19 @@ class Sources:
             real = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
         except OSError:
             return
-        if any(real == path or path in real.parents for path in (closed.resolve() for closed in self.closed)):
+        if self._reaches(real) or self._is_own(os.fstat(descriptor)):
             raise InvalidData(f"{where} is the site's own.", "Name a table of the hospital.")
 
     def _reaches(self, file: Path) -> bool:
         real = file.resolve()
         return any(real == path or path in real.parents for path in (closed.resolve() for closed in self.closed))
+
+    def _is_own(self, about: os.stat_result) -> bool:
+        """Whether a file is one of the site's own under a second name: a hard link has a path of its own."""
+        if about.st_nlink < 2 or not stat.S_ISREG(about.st_mode):
+            return False
+        own = (file for path in self.closed for file in (path.iterdir() if path.is_dir() else [path]))
+        return any(os.path.samestat(about, file.stat()) for file in own if file.exists())
 
     def _folder(self, descriptor: int, where: str) -> list[str]:
         listing = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

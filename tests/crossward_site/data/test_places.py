@@ -138,6 +138,25 @@ def test_a_device_is_refused(home) -> None:
         content(Sources({"exports": home / "exports"}), csv("x.csv"))
 
 
+@pytest.mark.parametrize("own", ["site.secret", "site.sqlite3"])
+def test_a_second_name_of_the_sites_own_file_is_refused(home, sources, own: str) -> None:
+    (home / "site" / own).write_bytes(b"id\n1\n")
+    os.link(home / "site" / own, home / "exports" / "hard.csv")
+    with pytest.raises(InvalidData, match="the site's own"), sources.open(csv("hard.csv")):
+        pass
+    lite = Connection(url=SecretStr(f"sqlite:///{home}/exports/hard.csv"))
+    asked = QueryPlace(kind="sql", connection="lite", query="SELECT 1")
+    closed = Sources(sources.roots, {"lite": lite}, sources.closed)
+    with pytest.raises(InvalidData, match="the site's own"), closed.open(asked):
+        pass
+
+
+def test_a_file_with_two_names_of_the_hospitals_is_opened(home, sources) -> None:
+    (home / "exports" / "one.csv").write_bytes(b"id\n1\n")
+    os.link(home / "exports" / "one.csv", home / "exports" / "two.csv")
+    assert content(sources, csv("two.csv")) == b"id\n1\n"
+
+
 def test_a_link_that_stays_inside_is_followed(home, sources) -> None:
     (home / "exports" / "latest.csv").symlink_to("deep/table.csv")
     assert content(sources, csv("latest.csv")) == b"pid,a\n1,2\n"
