@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, literal, null, select, update
 
 from crossward.errors import Conflict, CrosswardError, NotFound
 from crossward.protocol.canonical import canonical
@@ -41,16 +41,16 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it stands. `result` is what it gave; it stays here."""
+    """A job as it stands. `request` and `result`, what it gave, are JSON: either may be large, and few want to know."""
 
     number: int
     kind: JobKind
     state: JobState
     dataset: str | None
-    request: dict[str, Any]
+    request: str
     progress: float
     step: str
-    result: Any
+    result: str | None
     cause: str
     fix: str
     asked: float
@@ -73,17 +73,25 @@ Work = Callable[[Site, dict[str, Any], Report], Any]
 """Does what a request says, and gives plain values: the result, unless `Report.end` was told one."""
 
 
+_BRIEF = select(
+    *(column for column in jobs.c if column.name not in ("request", "result")),
+    literal("{}").label("request"),
+    null().label("result"),
+)
+_ACTIVE = jobs.c.state.in_((JobState.WAITING, JobState.RUNNING))
+
+
 def ask(site: Site, kind: JobKind, request: dict[str, Any], dataset: str | None = None) -> Job:
     """Write a job down; the same again while it has not ended is that job."""
     text, now = canonical(request).decode(), site.clock()
     with write(site.engine) as connection:
         site.check_running(connection)
-        waiting = active(connection)
-        for job in waiting:
-            if (job.kind, job.request) == (kind, request):
-                return job
-        if len(waiting) >= MOST_WAITING:
-            raise Conflict(f"{len(waiting)} jobs wait already.", "Wait for them, or cancel some.")
+        same = select(jobs.c.number).where(_ACTIVE, jobs.c.kind == kind, jobs.c.request == text)
+        if (known := connection.execute(same.order_by(jobs.c.number)).scalars().first()) is not None:
+            return find(connection, known)
+        waiting = connection.execute(select(func.count()).select_from(jobs).where(_ACTIVE)).scalar_one()
+        if waiting >= MOST_WAITING:
+            raise Conflict(f"{waiting} jobs wait already.", "Wait for them, or cancel some.")
         number = (connection.execute(select(func.max(jobs.c.number))).scalar_one() or 0) + 1
         connection.execute(
             insert(jobs).values(
@@ -113,14 +121,13 @@ def find(connection: Connection, number: int) -> Job:
 
 
 def listed(connection: Connection, limit: int = KEPT) -> list[Job]:
-    """The last jobs, the newest first."""
-    return [_job(row) for row in connection.execute(select(jobs).order_by(jobs.c.number.desc()).limit(limit))]
+    """The last jobs, the newest first, without what was asked and what they gave: 200 of these would be much."""
+    return [_job(row) for row in connection.execute(_BRIEF.order_by(jobs.c.number.desc()).limit(limit))]
 
 
 def active(connection: Connection) -> list[Job]:
-    """The jobs that have not ended, in their order."""
-    query = select(jobs).where(jobs.c.state.in_((JobState.WAITING, JobState.RUNNING)))
-    return [_job(row) for row in connection.execute(query.order_by(jobs.c.number))]
+    """The jobs that have not ended, in their order, without what was asked."""
+    return [_job(row) for row in connection.execute(_BRIEF.where(_ACTIVE).order_by(jobs.c.number))]
 
 
 def cancel(site: Site, number: int) -> Job:
@@ -139,10 +146,10 @@ def _job(row: Row[Any]) -> Job:
         row.kind,
         row.state,
         row.dataset,
-        json.loads(row.request),
+        row.request,
         row.progress,
         row.step,
-        None if row.result is None else json.loads(row.result),
+        row.result,
         row.cause,
         row.fix,
         row.asked,
@@ -209,7 +216,7 @@ class JobRunner:
         outcome: dict[str, Any]
         state = JobState.DONE
         try:
-            result = self._works[job.kind](self._site, job.request, _Reporting(self, job.number))
+            result = self._works[job.kind](self._site, json.loads(job.request), _Reporting(self, job.number))
             outcome = _outcome(result)
         except Cancelled:
             if self._stopping.is_set():

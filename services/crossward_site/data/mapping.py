@@ -18,7 +18,7 @@ from crossward.errors import CrosswardError, InvalidSetting
 from crossward.learning.encoding.values import is_missing
 from crossward.study import Study
 from crossward.study.features import NumberFeature
-from crossward.values import Name, Note, Real, Section, refusal
+from crossward.values import MOST_COLUMNS, Name, Note, Real, Section, refusal
 from crossward_site.data import units
 
 Code = bool | int | float | str | None
@@ -41,7 +41,7 @@ class ColumnMap(Section):
     substance: Note = ""
     factor: Real = 1.0
     offset: Real = 0.0
-    recode: dict[str, Code] = Field(default_factory=dict)
+    recode: dict[str, Code] = Field(default_factory=dict, max_length=MOST_COLUMNS)
 
     @model_validator(mode="after")
     def _one_way(self) -> ColumnMap:
@@ -110,8 +110,8 @@ class DataMap(Section):
     person: Name
     record: Name | None = None
     missing: Annotated[tuple[str, ...], Field(max_length=100)] = ()
-    features: dict[str, Mapped] = Field(default_factory=dict)
-    labels: dict[str, Mapped] = Field(default_factory=dict)
+    features: dict[str, Mapped] = Field(default_factory=dict, max_length=MOST_COLUMNS)
+    labels: dict[str, Mapped] = Field(default_factory=dict, max_length=MOST_COLUMNS)
 
     @classmethod
     def from_data(cls, data: Any) -> DataMap:

@@ -98,7 +98,7 @@ def recover(site: OpenSite, runner: SiteJobs) -> JobView:
 
 @router.get("/jobs")
 def get_jobs(site: OpenSite) -> JobsView:
-    """The last jobs, the newest first."""
+    """The last jobs, the newest first; what one gave is with the job itself."""
     with read(site.engine) as connection:
         return JobsView(jobs=[JobView.of(job) for job in jobs.listed(connection)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, Self
 
 from crossward.privacy.budget import Cost
@@ -118,7 +119,7 @@ class JobView(View):
             dataset=job.dataset,
             progress=job.progress,
             step=job.step,
-            result=job.result,
+            result=None if job.result is None else json.loads(job.result),
             cause=job.cause,
             fix=job.fix,
             asked=moment(job.asked),
@@ -127,6 +128,6 @@ class JobView(View):
 
 
 class JobsView(View):
-    """The last jobs, the newest first."""
+    """The last jobs, the newest first; what one gave, it says itself."""
 
     jobs: list[JobView]

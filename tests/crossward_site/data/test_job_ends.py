@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crossward.errors import StorageFailed
+from crossward.errors import InvalidSetting, StorageFailed
 from crossward.privacy.budget import Budget
+from crossward.values import MOST_COLUMNS
 from crossward_service.db.engine import read
 from crossward_site.data import jobs, requests, service
 from crossward_site.data.jobs import Job, JobRunner
@@ -75,3 +76,23 @@ def test_a_version_is_undone_once_though_the_process_dies_right_after(site, monk
     again.run_one()
     assert found(site, job.number).state is JobState.DONE
     assert [dataset.version for dataset in vault.datasets()] == [versions - 1][: versions - 1]
+
+
+def test_asking_and_listing_read_no_request_and_no_result(site, monkeypatch) -> None:
+    """Either may have megabytes, and all else that writes waits meanwhile."""
+    job = jobs.ask(site, JobKind.CHECK, CHECK)
+    JobRunner(site, requests.WORKS).run_one()
+    assert found(site, job.number).result
+    waiting = jobs.ask(site, JobKind.CHECK, CHECK)
+    monkeypatch.setattr(jobs.json, "loads", None)
+    assert jobs.ask(site, JobKind.CHECK, CHECK) == waiting
+    assert jobs.ask(site, JobKind.CHECK, CHECK | {"records_per_person": 2}).number == waiting.number + 1
+    with read(site.engine) as connection:
+        assert [(each.number, each.request, each.result) for each in jobs.listed(connection)] == [
+            (number, "{}", None) for number in (3, 2, 1)
+        ]
+
+
+def test_a_mapping_has_no_more_entries_than_a_table_columns() -> None:
+    with pytest.raises(InvalidSetting, match="features"):
+        DataMap.from_data({"person": "pid", "features": {f"f{k}": "x" for k in range(MOST_COLUMNS + 1)}})

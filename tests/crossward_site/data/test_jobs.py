@@ -48,7 +48,7 @@ def test_a_job_is_done_and_says_what_it_gave(site, file) -> None:
     assert runner(site).run_one()
     done = state(site, 1)
     assert (done.state, done.progress, done.result["persons"]) == (JobState.DONE, 1.0, 50)
-    assert done.request == {}
+    assert done.request == "{}"
     assert not runner(site).run_one()
     assert [data.name for data in Vault(site).datasets()] == ["a"]
 
@@ -67,8 +67,7 @@ def test_check_open_refresh_erase_and_undo_through_jobs(site, file) -> None:
     worker = runner(site)
     while worker.run_one():
         pass
-    with read(site.engine) as connection:
-        found = {job.kind: job for job in jobs.listed(connection)}
+    found = {kind: state(site, number) for number, (kind, _) in enumerate(asked, 1)}
     assert found[JobKind.CHECK].result["persons"] == 50
     assert found[JobKind.REFRESH].result["stayed"] == 50
     assert found[JobKind.ERASE].result == {"rows": 2}
