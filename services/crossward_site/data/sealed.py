@@ -17,6 +17,7 @@ import hmac
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -71,18 +72,27 @@ class Frames:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._file.close()
-            self._part.unlink(missing_ok=True)
+            self._give_up()
             return
-        self._write(json.dumps({"frames": self._count}).encode(), b"end")
         try:
+            self._write(json.dumps({"frames": self._count}).encode(), b"end")
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
             self._part.replace(self._path)
             _settle(self._path.parent)
         except OSError as failure:
+            self._give_up()
             raise _unwritten(failure) from failure
+        except StorageFailed:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Leave no part: on a full disk closing fails too, as it writes what it still holds."""
+        with suppress(OSError):
+            self._file.close()
+        self._part.unlink(missing_ok=True)
 
     def write(self, data: bytes | memoryview) -> None:
         """One more frame."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import BinaryIO
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -124,3 +128,21 @@ def test_what_was_not_finished_has_no_name(tmp_path) -> None:
     with pytest.raises(KeyError):
         broken()
     assert list(tmp_path.iterdir()) == []
+
+
+def seal_one(path: Path, size: int) -> None:
+    with Frames(path, SECRET) as frames:
+        frames.write(bytes(size))
+        frames.write(bytes(size))
+
+
+@pytest.mark.parametrize("size", [10, 5_000, 100_000])
+def test_a_full_disk_is_named_and_leaves_no_part(tmp_path, monkeypatch, size: int) -> None:
+    def full(descriptor: int, mode: str) -> BinaryIO:
+        os.close(descriptor)
+        return Path("/dev/full").open("wb")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(StorageFailed, match="Make room"):
+        seal_one(tmp_path / "vault-a.records", size)
+    assert not list(tmp_path.iterdir())
