@@ -169,7 +169,9 @@ _X86_64 = (
     *(248, 249, 250, 321, 298, 323, 425, 426, 427, 300, 319),  # keys, BPF, counters, io_uring, memory files
     *(29, 30, 68, 64, 240),  # shared memory, queues
     *(87, 263, 82, 264, 316, 83, 258, 84, 86, 265, 88, 266, 133, 259, 76, 77, 280),  # changes of files
-    *(90, 91, 268, 92, 93, 94, 260, 188, 189, 190),  # rights of files
+    *(90, 91, 268, 452, 92, 93, 94, 260, 188, 189, 190, 463, 197, 198, 199, 466, 469),  # rights of files
+    *(132, 235, 261, 253, 294),  # times of files, watching them
+    *(141, 142, 144, 203, 314, 251, 256, 279, 312),  # how other processes run
 )
 _AARCH64 = (
     *(56, 437, 265, 264),
@@ -181,9 +183,11 @@ _AARCH64 = (
     *(217, 218, 219, 280, 241, 282, 425, 426, 427, 262, 279),
     *(194, 196, 186, 190, 180),
     *(35, 38, 276, 34, 37, 36, 33, 45, 46, 88),
-    *(52, 53, 54, 55, 5, 6, 7),
+    *(52, 53, 452, 54, 55, 5, 6, 7, 463, 14, 15, 16, 466, 469),
+    26,
+    *(140, 118, 119, 122, 274, 30, 238, 239, 272),
 )
-_MACHINES = {"x86_64": (0xC000003E, 56, _X86_64), "aarch64": (0xC00000B7, 220, _AARCH64)}
+_MACHINES = {"x86_64": (0xC000003E, 56, 302, _X86_64), "aarch64": (0xC00000B7, 220, 261, _AARCH64)}
 _CLONE3 = 435
 _CLONE_THREAD = 0x10000
 _LOAD, _EQUAL, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -191,10 +195,10 @@ _KILL, _ALLOW, _NO_PERMISSION, _NO_SUCH_CALL = 0x80000000, 0x7FFF0000, 0x0005000
 
 
 def _filter(machine: str) -> bytes | None:
-    """The kernel's little program: refuse these calls, and starting anything but a thread."""
+    """The kernel's little program: refuse these calls, starting anything but a thread, and limits of others' own."""
     if machine not in _MACHINES:
         return None
-    architecture, clone, denied = _MACHINES[machine]
+    architecture, clone, limits, denied = _MACHINES[machine]
     steps: list[tuple[int, int, int, int]] = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, architecture),
@@ -207,6 +211,11 @@ def _filter(machine: str) -> bytes | None:
         (_EQUAL, 0, 4, clone),
         (_LOAD, 0, 0, 16),
         (_HAS, 0, 1, _CLONE_THREAD),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _NO_PERMISSION),
+        (_EQUAL, 0, 4, limits),
+        (_LOAD, 0, 0, 16),
+        (_EQUAL, 0, 1, 0),  # this process: the C library asks for the size of its stack
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _NO_PERMISSION),
     ]
