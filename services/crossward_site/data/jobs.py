@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Row, delete, func, insert, literal, null, select, update
+from sqlalchemy import Connection, delete, func, insert, literal, null, select, update
 
 from crossward.errors import Conflict, CrosswardError, NotFound
 from crossward.protocol.canonical import canonical
@@ -140,7 +140,7 @@ def cancel(site: Site, number: int) -> Job:
         return find(connection, number)
 
 
-def _job(row: Row[Any]) -> Job:
+def _job(row: Any) -> Job:
     return Job(
         row.number,
         row.kind,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_job_is_done_and_says_what_it_gave(site, file) -> None:
     assert (job.state, job.number, job.dataset) == (JobState.WAITING, 1, "a")
     assert runner(site).run_one()
     done = state(site, 1)
-    assert (done.state, done.progress, done.result["persons"]) == (JobState.DONE, 1.0, 50)
+    assert (done.state, done.progress, json.loads(done.result)["persons"]) == (JobState.DONE, 1.0, 50)
     assert done.request == "{}"
     assert not runner(site).run_one()
     assert [data.name for data in Vault(site).datasets()] == ["a"]
@@ -68,10 +69,10 @@ def test_check_open_refresh_erase_and_undo_through_jobs(site, file) -> None:
     while worker.run_one():
         pass
     found = {kind: state(site, number) for number, (kind, _) in enumerate(asked, 1)}
-    assert found[JobKind.CHECK].result["persons"] == 50
-    assert found[JobKind.REFRESH].result["stayed"] == 50
-    assert found[JobKind.ERASE].result == {"rows": 2}
-    assert found[JobKind.UNDO].result == {"version": 1}
+    assert json.loads(found[JobKind.CHECK].result)["persons"] == 50
+    assert json.loads(found[JobKind.REFRESH].result)["stayed"] == 50
+    assert json.loads(found[JobKind.ERASE].result) == {"rows": 2}
+    assert json.loads(found[JobKind.UNDO].result) == {"version": 1}
     assert found[JobKind.RECOVER].state is JobState.FAILED  # nothing is lost
     assert "nothing to recover" in found[JobKind.RECOVER].fix
 
