@@ -29,7 +29,15 @@ from typing import IO, Any
 
 from sqlalchemy import Engine
 
-from crossward.errors import Conflict, InvalidInput, InvalidSetting, NotReady, StorageFailed, UnknownVersion
+from crossward.errors import (
+    Conflict,
+    InvalidData,
+    InvalidInput,
+    InvalidSetting,
+    NotReady,
+    StorageFailed,
+    UnknownVersion,
+)
 from crossward.version import __version__
 from crossward_service.db.engine import connect, read
 from crossward_service.db.migrations import Migrations, current_migration
@@ -41,6 +49,8 @@ DATABASE = "database.sqlite3"
 LARGEST_MANIFEST = 1 << 20
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 CHUNK = 1 << 20
+ATTEMPTS = 3
+"""How often a backup is begun of a service that removes files meanwhile."""
 
 PIPE = Path("-")
 """Standard output or input, for a container without a place to put a file."""
@@ -88,16 +98,16 @@ def backup(kind: Kind, settings: ServiceSettings, file: Path) -> Manifest:
     if file != PIPE and file.exists():
         raise Conflict(f"{file} is there already.", "Choose another name; a backup is never overwritten.")
     with _disk("written"), _folder(settings.data_dir if file == PIPE else file.absolute().parent) as folder:
-        _snapshot(database, folder / DATABASE)
+        for _ in range(ATTEMPTS):
+            files, missing = _copy(kind, database, folder)
+            if not missing:
+                break
         with _opened(folder / DATABASE) as engine:
             with read(engine) as connection:
-                kind.migrations.check_newest(connection)
                 migration = current_migration(connection)
-            files = kind.files(engine)
-            for name, path in files.items():
-                with path.open("rb") as source:
-                    _save(source, folder / name)
             summary = kind.check(engine, folder)
+        if missing:
+            raise InvalidData(f"{missing[0]} is not there: the backup would not be whole.", "Run crossward doctor.")
         digests = {name: _digest_of(folder / name) for name in (*files, DATABASE)}
         now = datetime.now(UTC).isoformat(timespec="seconds")
         manifest = Manifest(kind.role, __version__, str(migration), now, summary, digests)
@@ -136,6 +146,29 @@ def restore(kind: Kind, settings: ServiceSettings, file: Path) -> Manifest:
                     _check_absent(path)
                     shutil.move(folder / name, path)
     return manifest
+
+
+def _copy(kind: Kind, database: Path, folder: Path) -> tuple[Mapping[str, Path], list[Path]]:
+    """Database and files as they are now; gives the files, and those that are missing.
+
+    A service that works on may have removed one that no longer counts: then its database of a moment later says so.
+    """
+    _snapshot(database, folder / DATABASE)
+    with _opened(folder / DATABASE) as engine:
+        with read(engine) as connection:
+            kind.migrations.check_newest(connection)
+        files = kind.files(engine)
+    missing = []
+    for name, path in files.items():
+        (folder / name).unlink(missing_ok=True)
+        try:
+            source = path.open("rb")
+        except FileNotFoundError:
+            missing.append(path)
+            continue
+        with source:
+            _save(source, folder / name)
+    return files, missing
 
 
 def _database(settings: ServiceSettings) -> Path:

@@ -132,7 +132,7 @@ class Hospital:
         """Take one task, and step it until it has come to this state."""
         runner = self.new_runner()
         assert runner.take()
-        [task] = self.tasks()
+        task = self.tasks()[-1]
         while task.state != state:
             task = advance(self.site, runner.coordinator(), task)
 

@@ -15,14 +15,20 @@ from contextlib import closing
 import pytest
 
 from crossward.errors import ChainBroken, Conflict, CrosswardError, InvalidInput, InvalidSetting, NotReady
+from crossward.privacy.budget import Budget
 from crossward.protocol.ledger.lines import OpenBody
 from crossward_coordinator.backup import kind as coordinator_kind
 from crossward_coordinator.main import init
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import read, write
 from crossward_service.ops.backup import PIPE, backup, restore
+from crossward_site import backup as site_backup
 from crossward_site import main as commands
 from crossward_site.backup import kind as site_kind
+from crossward_site.data import seating
+from crossward_site.data.mapping import DataMap
+from crossward_site.data.places import FilePlace
+from crossward_site.data.service import Vault
 from crossward_site.site import Site
 from crossward_source.settings import SourceSettings
 from crossward_target.settings import TargetSettings
@@ -158,6 +164,48 @@ def test_a_service_that_could_not_go_on_is_not_backed_up(settings, tmp_path):
         backup(site_kind(settings), settings, file)
     assert not file.exists()
     assert not list(tmp_path.glob(".crossward-*"))
+
+
+def with_data(settings, tmp_path):
+    """The same site, with a dataset."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "table.csv").write_text("pid,ill\n" + "".join(f"p{k},{k % 2}\n" for k in range(50)))
+    settings = SourceSettings(data_dir=settings.data_dir, data_roots={"files": tmp_path / "files"})
+    site = settings.open_site()
+    Vault(site).open("a", FilePlace(kind="csv", path="table.csv"), DataMap(person="pid"), Budget.of(1))
+    return settings, site
+
+
+@pytest.mark.parametrize(("kind", "words"), [("seats", "table of seats is lost"), ("records", "is not there")])
+def test_a_site_that_lost_a_file_of_its_vault_is_not_backed_up(settings, tmp_path, kind, words):
+    settings, site = with_data(settings, tmp_path)
+    site.close()
+    [lost] = settings.data_dir.glob(f"vault-*.{kind}")
+    lost.unlink()
+    with pytest.raises(InvalidInput, match=words):
+        backup(site_kind(settings), settings, tmp_path / "file")
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_backup_while_data_are_refreshed_is_of_one_version(settings, tmp_path, monkeypatch):
+    settings, site = with_data(settings, tmp_path)
+    files, made = site_backup.kept_files, []
+
+    def meanwhile(connection):
+        found = files(connection)
+        if len(made) < 2:  # a version comes, and the files of the one before the last go
+            made.append(Vault(site).refresh("a").version)
+        return found
+
+    monkeypatch.setattr(site_backup, "kept_files", meanwhile)
+    Vault(site).refresh("a")
+    backup(site_kind(settings), settings, tmp_path / "file")
+    site.close()
+    assert made == [3, 4]
+    there = restored(tmp_path, tmp_path / "file").open_site()
+    assert Vault(there).dataset("a").version == 4
+    assert seating.examine(there) == ""
+    there.close()
 
 
 def test_a_mounted_key_is_kept_if_it_is_the_one(tmp_path):
