@@ -295,7 +295,7 @@ class CsvReading:
         def skip(row: Any) -> str:
             if len(invalid) <= 100 * MOST_FAULTS or not threads:
                 invalid.append(row._replace(text=""))
-            return "skip"
+            return "skip" if self.faults.lenient else "error"  # a strict reading ends with the first
 
         read = pyarrow.csv.ReadOptions(
             use_threads=threads,
@@ -320,6 +320,8 @@ class CsvReading:
         except pa.ArrowMemoryError:
             raise
         except pa.ArrowException:
+            if invalid and not self.faults.lenient:
+                return pa.table([pa.array([], pa.string()) for _ in self._keys], names=self._keys)
             if threads:  # a record that is longer than a block
                 invalid.clear()
                 return self._arrow(text, multiline, False, invalid)

@@ -201,7 +201,7 @@ def test_opening_says_what_the_budget_means_and_how_it_is_undone(crossward, monk
     monkeypatch.setattr("typer.confirm", lambda question, abort: None)
     Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT)
     meant = " ".join(crossward("site", "data", "open", "b", "files/b.csv", "--person", "pid", *TOKEN).split())
-    assert "may lose epsilon 3, for life, in all datasets and studies together" in meant
+    assert "may lose epsilon 3, for life, in all data and studies together" in meant
     assert "with 50 % at most 95.3 %" in meant
 
 
@@ -221,7 +221,7 @@ def test_undo_erase_recover_jobs(crossward, monkeypatch):
     job = {"number": 7, "kind": "open", "dataset": "a", "state": "running", "cause": "", "progress": 0.5}
     asked = Asked(monkeypatch, budget=BUDGET, undo_dataset={"version": None}, erase={"rows": 3}, recover={"line": 9})
     assert "as if it had never been opened" in crossward("site", "data", "undo", "a", *TOKEN)
-    assert "3 rows of 2 named persons are gone" in crossward("site", "data", "erase", "p1", "p2", *TOKEN)
+    assert "3 rows of 2 named persons removed" in crossward("site", "data", "erase", "p1", "p2", *TOKEN)
     with pytest.raises(InvalidSetting, match="Nobody is named"):
         crossward("site", "data", "erase", *TOKEN)
     with pytest.raises(InvalidSetting, match="Nobody is there to ask"):
@@ -235,7 +235,7 @@ def test_undo_erase_recover_jobs(crossward, monkeypatch):
 
 
 def test_a_report_is_tables_for_people_and_json_for_machines(crossward, monkeypatch):
-    monkeypatch.setattr(SiteClient, "report", lambda self, name, study: REPORT)
+    monkeypatch.setattr(SiteClient, "report", lambda self, name, study, heard: REPORT)
     shown = crossward("site", "data", "report", "hearts", *TOKEN)
     for words in ("1,200 rows of 1,100 persons", "7 records beyond", "31", "study s1", "90 of them positive", "unread"):
         assert words in shown

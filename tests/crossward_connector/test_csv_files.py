@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossward.errors import EmptyData, InvalidData
-from crossward_connector.csv_files import CsvOptions, read_csv_bytes
+from crossward_connector.csv_files import CsvOptions, CsvReading, read_csv_bytes
 from crossward_connector.tables import Limits
 
 SMALL = Limits(memory=64 << 20, cell=1000, columns=50)
@@ -218,3 +218,19 @@ def test_blocks_hide_nothing(row):
     for at in (0, 1, 99_999, count - 1):
         assert table.line(at) == f"line {first + at * height}"
     assert table.progress == 1.0
+
+
+def test_a_strict_reading_ends_with_the_first_record_that_is_wrong(monkeypatch) -> None:
+    """A million of them would take memory and time in the site's own process, where a clinic's CSV is read."""
+    seen: list[object] = []
+    without = CsvReading._without
+
+    def counted(self, invalid, lines):
+        seen.extend(invalid)
+        return without(self, invalid, lines)
+
+    monkeypatch.setattr(CsvReading, "_without", counted)
+    text = b"a,b\n" + b"1,2\n" * 70_000 + b"1\n" * 200_000
+    with pytest.raises(InvalidData, match="line 70002"):
+        list(read_csv_bytes(text).batches())
+    assert len(seen) == 1

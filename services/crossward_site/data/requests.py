@@ -84,7 +84,7 @@ class Named(Form):
 class Erase(Form):
     """Persons, by the ids that the hospital's tables use."""
 
-    persons: Annotated[list[Person], Field(min_length=1, max_length=MOST_PERSONS)]
+    persons: Annotated[list[Person], Field(min_length=1, max_length=MOST_PERSONS, fail_fast=True)]
 
 
 class Nothing(Form):

@@ -279,6 +279,7 @@ class Vault:
         file = _new_name(site)
         digest = table.with_rows(name, rows).save(file_of(site, file, "seats"), site.machine.secret(32))
         with write(site.engine) as connection:
+            site.ledger.extend(connection, ())  # takes the ledger's lock: what is not charged now stays so
             self._check_uncharged(connection, dataset)
             seating.put(site, connection, file, digest, after=before)
             of = (versions.c.dataset == name) & (versions.c.version == dataset.version)

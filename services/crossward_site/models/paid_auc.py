@@ -74,6 +74,7 @@ def _reserve(site: Site, served: Served, dataset: str, task: str, epsilon: float
     """Charge for the holdout of the current version, or of the one that was charged before; gives what is released."""
     study = served.study
     with write(site.engine) as connection:
+        site.ledger.extend(connection, ())  # takes the ledger's lock: no version comes or goes before the charge
         asked = connection.execute(select(aucs.c.version).where(aucs.c.task == task)).scalar_one_or_none()
         public = load_counts(connection, study, Role.TARGET, dataset, asked)
         release = auc_release(public.counts[HOLDOUT], epsilon)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from crossward.values import Positive, Slug
+from crossward.values import MOST_COLUMNS, Positive, Slug
 from crossward_service.http.views import Form
 from crossward_site.access import KnownModels, OpenSite, SiteRunner, anyone, steward
 from crossward_site.models import paid_auc
@@ -18,7 +18,15 @@ from crossward_site.models.views import EvaluationView, ModelView, PaidAuc, Pred
 
 router = APIRouter(tags=["models"])
 
-Record = dict[Annotated[str, Field(max_length=200)], Value]
+
+def _few(record: Any) -> Any:
+    """Refused before its values are looked at: each that is wrong would be told."""
+    if isinstance(record, dict) and len(record) > MOST_COLUMNS:
+        raise ValueError(f"a record has at most {MOST_COLUMNS} values")
+    return record
+
+
+Record = Annotated[dict[Annotated[str, Field(max_length=200)], Value], BeforeValidator(_few)]
 
 MOST_CSV = 20_000_000
 
@@ -34,7 +42,7 @@ class Question(Form):
 
     study: Slug
     record: Record | None = None
-    records: Annotated[list[Record], Field(min_length=1, max_length=MOST_RECORDS)] | None = None
+    records: Annotated[list[Record], Field(min_length=1, max_length=MOST_RECORDS, fail_fast=True)] | None = None
     csv: Annotated[str, Field(min_length=1, max_length=MOST_CSV)] | None = None
     words: Words = "site"
 

@@ -210,6 +210,7 @@ def _reserve(site: Site, coordinator: Coordinator, task: Task) -> None:
         with write(site.engine) as connection:
             version = None if announcement.numbers is None else announcement.numbers.version
             chosen = {"dataset": announcement.dataset, "version": version, "progress": 0.1}
+            site.ledger.extend(connection, ())  # takes the ledger's lock: no version comes or goes before the charge
             if tasks.move(connection, task, TaskState.RESERVED, site.clock(), **chosen):
                 _check_numbers(connection, announcement)
                 _check_verdict(_charged(site, connection, announcement))

@@ -104,7 +104,7 @@ async def _backup(world: World) -> None:
     world.tell(f"{hospital.party}: an old backup is put back")
     hospital.stop()
     _replace(world, hospital.host, folder)
-    hospital.lost = False
+    hospital.lost, hospital.restored = False, True
 
 
 async def _backup_coordinator(world: World) -> None:
@@ -167,6 +167,14 @@ async def _vanished(world: World) -> None:
     hospital.stop()
 
 
+def lose(world: World, hospital: Hospital, words: str) -> None:
+    """A folder is no more: its site joins anew."""
+    world.tell(f"{hospital.party}: {words}")
+    hospital.stop()
+    _remove(world, hospital.host)
+    hospital.lost, hospital.restored = True, False
+
+
 async def _lost(world: World) -> None:
     """A disk is lost while nobody serves it: the file of the table of seats, or all there is."""
     able = [one for one in world.honest() if one.losses < MOST_LOSSES and not one.lost]
@@ -177,9 +185,7 @@ async def _lost(world: World) -> None:
     hospital.stop()
     table = world.judge.table_of(hospital)
     if world.draw.random() < 0.4 or table is None:
-        world.tell(f"{hospital.party}: its folder is lost")
-        _remove(world, hospital.host)
-        hospital.lost = True
+        lose(world, hospital, "its folder is lost")
     elif world.draw.random() < 0.5:
         world.tell(f"{hospital.party}: its table of seats is lost")
         table.unlink()

@@ -83,6 +83,7 @@ class Hospital:
     gone: bool = False
     lost: bool = False  # its folder is, and it has not joined anew yet
     losses: int = 0
+    restored: bool = False  # an old backup of it was put back
     revoked: bool = False
     generation: int = 0
     backups: list[Path] = field(default_factory=list)

@@ -337,12 +337,20 @@ class Judge:
 
     def table_of(self, hospital: Hospital) -> Path | None:
         """The file of a site's table of seats."""
-        if not hospital.database.exists():
+        if not self._is_made(hospital.database):
             return None
         with self._looking_at(hospital.database) as connection:
             row = connection.execute("SELECT file FROM seat_tables ORDER BY version DESC LIMIT 1").fetchone()
         file = None if row is None else hospital.host.folder / f"vault-{row[0]}.seats"
         return file if file is not None and file.exists() else None
+
+    def _is_made(self, path: Path) -> bool:
+        """Whether a database is there, with its tables: a site that begins anew may have died before it made them."""
+        if not path.exists():
+            return False
+        with self._looking_at(path) as connection:
+            query = "SELECT 1 FROM sqlite_master WHERE name = 'ledger_lines'"
+            return connection.execute(query).fetchone() is not None
 
     def _finds(self, hospital: Hospital, query: str) -> bool:
         with self._looking_at(hospital.database) as connection:
@@ -369,14 +377,14 @@ class Judge:
     def _charged_tasks(self, hospital: Hospital) -> int:
         """How many of the tasks that its ledger charged a site can go on with: what it only took over, it cannot."""
         query = "SELECT count(*) FROM tasks JOIN ledger_lines ON subject = tasks.id WHERE ledger_lines.kind = 'reserve'"
-        if not hospital.database.exists():
+        if not self._is_made(hospital.database):
             return 0
         with self._looking_at(hospital.database) as connection:
             return int(connection.execute(query).fetchone()[0])
 
     def _lines_of(self, path: Path, owner: str) -> list[str]:
         query = "SELECT hash FROM ledger_lines WHERE owner = ? ORDER BY sequence"
-        if not path.exists():
+        if not self._is_made(path):
             return []
         with self._looking_at(path) as connection:
             return [row[0] for row in connection.execute(query, (owner,)).fetchall()]
@@ -397,7 +405,7 @@ class Judge:
 
     def _is_busy(self, hospital: Hospital) -> bool:
         """Whether a site has something to do, or its steward has."""
-        if not hospital.database.exists() or self._open_tasks(hospital) or self.has_jobs(hospital):
+        if not self._is_made(hospital.database) or self._open_tasks(hospital) or self.has_jobs(hospital):
             return True
         return self.needs(hospital) in ("recover", "open")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crossward.errors import CrosswardError, InvalidSetting, KeyRevoked
+from crossward.errors import ChainBroken, CrosswardError, InvalidSetting, KeyRevoked, LedgerRefused
 from crossward.methods import METHODS as REGISTRY
 from crossward.study import Study, study_for
 from crossward_lab.disasters.federation import SCHEMA, URL, Hospital, RunningSite, ask
@@ -127,14 +127,17 @@ def decide(world: World, running: RunningSite) -> None:
         running.runner.wake()
 
 
-def reconcile_ledger(running: RunningSite) -> bool:
-    """Compare a site's ledger with the mirror, and go on; False where the site's key counts no more."""
+def reconcile_ledger(running: RunningSite) -> str:
+    """Compare a site's ledger with the mirror, and go on; or say that its key counts no more, or that they part."""
     try:
         reconcile(running.site, running.runner.coordinator())
     except KeyRevoked:
-        return False
+        return "revoked"
+    except (ChainBroken, LedgerRefused) as error:
+        running.process.world.tell(f"{running.process.name}: {error.cause}")
+        return "parted"
     running.runner.renew()
-    return True
+    return "agreed"
 
 
 def rotate_key(running: RunningSite) -> None:

@@ -20,7 +20,7 @@ from crossward_coordinator.times import Moment, Timekeeper
 from crossward_lab.disasters import disk
 from crossward_lab.disasters.plan import LIES, TWINS, Kind, Plan
 from crossward_service.db.engine import write
-from crossward_site.data import seating, seats
+from crossward_site.data import seats
 from crossward_site.data import service as vault
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.seats import SeatTable
@@ -194,18 +194,6 @@ def _erased_returns() -> Iterator[None]:
 
 
 @contextmanager
-def _old_seats() -> Iterator[None]:
-    """An old backup of before a recovery, whose table of seats is believed as if all still sat so."""
-
-    def is_earlier(site: Any, connection: Any, row: Any) -> bool:
-        line = site.ledger.find(connection, LineKind.SEATS, str(row.version))
-        return line is not None and line.body.commitment == row.commitment
-
-    with _replaced(seating, "_is_earlier", is_earlier):
-        yield
-
-
-@contextmanager
 def _twice() -> Iterator[None]:
     """A job that ends after what it did was written down, and not with it."""
     with _replaced(JobRunner, "end", lambda self, connection, number, result: None):
@@ -239,7 +227,6 @@ FAULTS = {
     "second-seat": Fault(_second_seat, ({Kind.DATA},)),
     "forgotten-seats": Fault(_forgotten_seats, ({Kind.LOST},)),
     "erased-returns": Fault(_erased_returns, ({Kind.DATA},)),
-    "old-seats": Fault(_old_seats, ({Kind.LOST}, {Kind.BACKUP})),
     "twice": Fault(_twice, ({Kind.DATA}, {Kind.CRASH, Kind.POWER})),
     "late-age": Fault(_late, ({Kind.WORKERS}, {Kind.HANG})),
 }

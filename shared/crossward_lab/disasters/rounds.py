@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from crossward_lab.disasters.events import lose
 from crossward_lab.disasters.people import (
     act,
     ask_coordinator,
@@ -40,9 +41,11 @@ async def look_around(world: World) -> None:
             await enrol_anew(world, hospital)
         elif world.judge.has_stopped(hospital):
             words = f"steward of {hospital.party}: reconciles"
-            known = await act(world, running, words, partial(reconcile_ledger, running))
-            if known is False and world.calm and world.judge.is_enrolled(hospital.party):
+            ended = await act(world, running, words, partial(reconcile_ledger, running))
+            if ended == "revoked" and world.calm and world.judge.is_enrolled(hospital.party):
                 await enrol_anew(world, hospital)  # an old backup, of before the site had joined anew
+            elif ended == "parted" and hospital.restored:
+                lose(world, hospital, "its folder is put away: an old backup that went on by itself")
         elif world.judge.asks(hospital):
             await act(world, running, f"steward of {hospital.party}: decides", partial(decide, world, running))
             await see_to(world, hospital)
