@@ -94,8 +94,7 @@ def check_spend(site, lines):
     for line in lines:
         if line.kind == "reserve":
             spend.update(dict.fromkeys(line.body.cells, line.body.nano_epsilon))
-    [dataset] = site.datasets()
-    assert round(dataset["epsilon_spent"] * 1e9) == max(spend.values())
+    assert round(site.budget()["epsilon_spent"] * 1e9) == max(spend.values())
 
 
 def check_bytes(federation, name, charge, digest, kept):
