@@ -54,7 +54,7 @@ class Tagger:
 
 
 def id_texts(column: pa.Array) -> pa.StringArray:
-    """Ids as texts: 7.0 and 7 and " 7 " are one person. None where there is none."""
+    """Ids as texts: the number 7.0, the texts "7.0" and " 7 ", and 7 are one person. None where there is none."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
@@ -62,6 +62,7 @@ def id_texts(column: pa.Array) -> pa.StringArray:
     if pa.types.is_floating(column.type):
         column = _whole(column)
     texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    texts = pc.replace_substring_regex(texts, r"^([+-]?[0-9]+)\.0+$", r"\1")
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 

@@ -48,6 +48,7 @@ def test_batches_do_not_matter(texts, cut) -> None:
     [
         pa.array(["7", "8"]),
         pa.array([" 7", "8\t"]),
+        pa.array(["7.0", "8.00"]),
         pa.array([7, 8], pa.int32()),
         pa.array([7.0, 8.0]),
         pa.array(["7", "8"]).dictionary_encode(),
