@@ -89,18 +89,18 @@ def test_a_study_beyond_the_budget_is_declined_and_nothing_is_charged(federation
     assert ended["state"] == "failed"
     assert {task["state"] for task in ended["tasks"]} == {"declined"}
     for site in federation.targets:
-        assert site.client.datasets()[0]["epsilon_spent"] == 2.0
+        assert site.client.budget()["epsilon_spent"] == 2.0
 
 
 def test_a_paid_auc_is_charged_to_the_holdout(federation, story):
     site = federation.targets[1]
-    before = site.client.datasets()[0]
+    before = site.client.budget()
     released = site.client.release_auc(TOGETHER, 0.5)
     assert 0 <= released["auc"] <= 1
     assert site.client.release_auc(TOGETHER, 0.5)["auc"] == released["auc"]
-    cells = site.client.datasets()[0]["cells"]
+    cells = site.client.budget()["cells"]
     assert [cell["epsilon_spent"] for cell in cells[16:]] == [0.5] * 4
-    assert site.client.datasets()[0]["epsilon_spent"] == before["epsilon_spent"]
+    assert site.client.budget()["epsilon_spent"] == before["epsilon_spent"]
     with pytest.raises(BudgetExceeded, match="per study"):
         site.client.release_auc(TOGETHER, 1.9)
     site.client.set_policy({"decide": "approve"})
@@ -174,7 +174,7 @@ def test_the_command_line_follows_a_study_from_file_to_certificate(federation, s
     paid = crossward(federation, "release-auc", "by-hand", "--epsilon", "0.25", "--json", site=site)
     assert 0 <= json.loads(paid)["auc"] <= 1
     records = tmp_path / "patients.csv"
-    lines = (site.folder / "records.csv").read_text().splitlines()[:4]
+    lines = site.records.read_text().splitlines()[:4]
     records.write_text("\n".join(lines))
     predicted = json.loads(crossward(federation, "predict", "by-hand", records, "--json", site=site))
     assert len(predicted["predictions"]) == 3
