@@ -100,6 +100,8 @@ def answer(site: Site, task_id: str, approve: bool, dataset: str | None = None, 
             if _paid(site, connection, task) is None:
                 state, chosen = TaskState.APPROVED, _chosen(connection, task, dataset or task.dataset)
             else:  # for the data that it was charged for, and no others
+                if dataset is not None and task.dataset is not None and dataset != task.dataset:
+                    raise Conflict(f"The task was charged for {task.dataset}.", "Approve it for that, or refuse it.")
                 state, chosen = TaskState.RESERVED, task.dataset or _chosen(connection, task, dataset)
             tasks.move(connection, task, state, site.clock(), dataset=chosen, cause="")
         return tasks.find(connection, task_id)

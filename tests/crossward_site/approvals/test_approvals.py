@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from crossward.errors import Conflict
 from crossward.privacy.budget import Budget
 from crossward.protocol.constants import TaskKind
 from crossward.protocol.ledger.lines import ReserveBody
@@ -40,5 +43,7 @@ def test_what_was_charged_stays_with_the_data_that_it_was_charged_for(site, stud
 
     [asked] = approvals.waiting(site)
     assert asked.datasets == ["a", "b"]
-    answered = approvals.answer(site, "t1", approve=True, dataset="b")
+    with pytest.raises(Conflict, match="charged for a"):
+        approvals.answer(site, "t1", approve=True, dataset="b")
+    answered = approvals.answer(site, "t1", approve=True)
     assert (answered.state, answered.dataset, answered.version) == ("reserved", "a", 2)

@@ -15,7 +15,8 @@ def test_odd_names_in_a_path_are_refused_as_such(sites, api) -> None:
             answers = [
                 client.post(f"/datasets/{odd}/versions", json={}),
                 client.get(f"/datasets/{odd}/report"),
-                client.get(f"/datasets/patients/report?study={odd}"),
+                client.post("/datasets/patients/fit", json={"study": odd}),
+                client.get(f"/jobs/{odd}"),
                 client.post(f"/approvals/{odd}", json={"approve": True}),
                 client.get(f"/studies/{odd}/model"),
                 client.get(f"/studies/{odd}/evaluation"),

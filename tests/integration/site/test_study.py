@@ -118,7 +118,7 @@ def test_a_boosted_model_is_data_and_nothing_in_its_place_is_run(federation, stu
 
     own = stored()
     assert json.loads(unseal(site.secret, own))["columns"] == 1
-    expected = [one.probability for one in predict(Models(site).of("sugar"), [RECORD, WELL])]
+    expected = [one.probability for one in predict(Models(site).of("sugar"), [RECORD, WELL], "study")]
     burglar = pickle.dumps(Burglar())
     for sealed, refusal in [
         (burglar, Forged),
@@ -130,7 +130,7 @@ def test_a_boosted_model_is_data_and_nothing_in_its_place_is_run(federation, stu
         with pytest.raises(refusal, match="Train it again"):
             Models(site).of("sugar")
     stored_is(own)
-    assert [one.probability for one in predict(Models(site).of("sugar"), [RECORD, WELL])] == expected
+    assert [one.probability for one in predict(Models(site).of("sugar"), [RECORD, WELL], "study")] == expected
 
 
 def test_the_coordinators_aggregate_is_verified_with_its_own_key(federation, study) -> None:
