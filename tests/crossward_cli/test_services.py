@@ -1,7 +1,10 @@
 """Tokens of a service: the first ones in files, made once and kept; further ones by whoever runs it. The doctor."""
 
 import json
+import re
 import stat
+import tomllib
+from pathlib import Path
 
 import pytest
 import typer.testing
@@ -13,7 +16,7 @@ from crossward_cli.main import commands
 from crossward_service.db.engine import connect, write
 from crossward_service.ops.files import secret_of, write_file
 from crossward_site import facts
-from crossward_site.settings import SiteSettings
+from crossward_site.settings import DataLimits, SiteSettings
 
 
 @pytest.mark.parametrize(
@@ -82,6 +85,32 @@ def test_machines_are_told_of_tokens(crossward, tmp_path):
     said = json.loads(crossward("target", "token", "clinic", "ward-3", "--data-dir", home, "--json"))
     assert (said["role"], said["name"]) == ("clinic", "ward-3")
     assert said["token"].startswith("cw_clinic_")
+
+
+def test_a_new_site_gets_a_settings_file_with_examples(crossward, tmp_path, monkeypatch):
+    home, file = tmp_path / "home", tmp_path / "home" / "settings.toml"
+    said = crossward("target", "init", "--data-dir", home)
+    assert f"settings are {file}" in said.replace("\n", "")
+    assert "which folders and databases may be read" in " ".join(said.split())
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert tomllib.loads(file.read_text()) == {}  # all of it is commented out
+    plain = [line.removeprefix("# ") for line in file.read_text().splitlines() if re.match(r"# (\[|[a-z_]+ = )", line)]
+    file.write_text("\n".join(plain))
+    settings = SiteSettings.load(data_dir=home)
+    assert settings.data_roots == {"exports": Path("/srv/exports")}
+    assert settings.data_connections.keys() == {"clinic"}
+    assert settings.data_limits == DataLimits()
+    again = json.loads(crossward("source", "init", "--data-dir", home, "--json"))  # one that is there stays
+    assert (again["settings_file"], file.read_text()) == (str(file), "\n".join(plain))
+    assert examined(home)["observation"] == f"A site, by the variables CROSSWARD_* and {file}."
+    other = tmp_path / "other.toml"
+    other.write_text('[data_roots]\nfiles = "/srv/files"\n')
+    monkeypatch.setenv("CROSSWARD_CONFIG", str(other))
+    assert str(other) in crossward("site", "init", "--data-dir", tmp_path / "named").replace("\n", "")
+    assert not (tmp_path / "named" / "settings.toml").exists()
+    monkeypatch.delenv("CROSSWARD_CONFIG")
+    assert "settings" not in crossward("coordinator", "init", "--data-dir", tmp_path / "hub")
+    assert not (tmp_path / "hub" / "settings.toml").exists()
 
 
 def examined(home):

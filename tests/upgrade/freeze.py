@@ -21,7 +21,7 @@ from sqlalchemy import MetaData, insert, select
 
 from crossward.version import __version__
 from crossward_lab.demo.federation import LocalFederation
-from crossward_lab.demo.records import first_record
+from crossward_lab.demo.records import FILE, first_record
 from crossward_service.db.engine import connect, read, write
 
 HERE = Path(__file__).parent
@@ -41,7 +41,7 @@ def freeze(folder: Path) -> None:
                 command = [sys.executable, "-m", "crossward_cli", role, "backup", folder / f"{role}.tar.gz"]
                 subprocess.run([*command, "--data-dir", home / name], check=True)
         for name in ("main", "branch-1"):
-            shutil.copy(home / name / "records.csv", folder / f"{name}.csv")
+            shutil.copy(home / "records" / name / FILE, folder / f"{name}.csv")
         _dump(home / "coordinator" / "coordinator.sqlite3", folder / "coordinator.sql.gz")
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
@@ -61,7 +61,7 @@ def _studies(running: LocalFederation) -> dict[str, object]:
         "note": "Made by tests/upgrade/freeze.py from invented records; the tokens are for tests and open nothing.",
         "tokens": running.tokens | {site.name: site.token for site in running.sites},
         "heads": {site.name: site.client.status()["ledger"]["head"] for site in running.sites},
-        "spent": {site.name: site.client.datasets()[0]["epsilon_spent"] for site in running.sites},
+        "spent": {site.name: site.client.budget()["epsilon_spent"] for site in running.sites},
         "record": record,
         "predictions": {id: target.client.predict(id, [record])["predictions"][0]["probability"] for id in DONE},
         "certificate": auditor.certificate("grouped"),

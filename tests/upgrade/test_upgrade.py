@@ -21,6 +21,7 @@ from crossward_coordinator import main as coordinator
 from crossward_coordinator.backup import kind as coordinator_kind
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.processes import Service
+from crossward_lab.demo.records import PLACE, settings_with_root
 from crossward_service.ops.backup import restore
 from crossward_site import main as source
 from crossward_site import main as target
@@ -131,6 +132,7 @@ def test_an_earlier_version_goes_on(frozen, way, tmp_path, start):
     for name, role in SITES.items():
         way[1](frozen, role, homes[name])
         point_at(homes[name], role, hub.url)
+        (homes[name] / "settings.toml").write_text(settings_with_root(frozen))
     services = {name: start(role, homes[name]) for name, role in SITES.items()}
     lead = Client(hub.url, facts["tokens"]["lead"])
     sites = {name: SiteClient(service.url, facts["tokens"][name]) for name, service in services.items()}
@@ -144,8 +146,9 @@ def test_an_earlier_version_goes_on(frozen, way, tmp_path, start):
             assert site.verify()["sound"]
             assert lead.verify(name)["holds"]
             [data] = site.datasets()
-            assert data["epsilon_spent"] == facts["spent"][name]
-            site.add_version(data["name"], {"kind": "csv", "path": str(frozen / f"{name}.csv")})
+            assert site.budget()["epsilon_spent"] == facts["spent"][name]
+            report = site.refresh_dataset(data["name"], PLACE | {"path": f"{name}.csv"})
+            assert (report["new"], report["stayed"], report["changed"]) == (0, 300, 0)
         assert lead.certificate("grouped") == facts["certificate"]
         for study, probability in facts["predictions"].items():
             [one] = sites["branch-1"].predict(study, [facts["record"]])["predictions"]
@@ -161,7 +164,7 @@ def test_an_earlier_version_goes_on(frozen, way, tmp_path, start):
         assert 0 < sites["branch-1"].predict("next", [facts["record"]])["predictions"][0]["probability"] < 1
         for name, site in sites.items():
             assert first_difference(site.ledger(), lead.ledger(name)) is None
-            assert site.datasets()[0]["epsilon_spent"] > facts["spent"][name]
+            assert site.budget()["epsilon_spent"] > facts["spent"][name]
 
 
 @pytest.mark.parametrize(("role", "service"), [("coordinator", coordinator), ("source", source), ("target", target)])

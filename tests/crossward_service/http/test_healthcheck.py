@@ -64,6 +64,9 @@ def test_over_tls_it_wants_the_services_own_certificate(serve, told, tmp_path):
 def test_settings_come_from_the_file_too(serve, monkeypatch, tmp_path):
     port = serve(app()).rpartition(":")[2]
     (tmp_path / "settings.toml").write_text(f"port = {port}\n")
+    monkeypatch.setenv("CROSSWARD_DATA_DIR", str(tmp_path))
+    assert healthcheck.check() == ""
+    monkeypatch.setenv("CROSSWARD_DATA_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("CROSSWARD_CONFIG", str(tmp_path / "settings.toml"))
     assert healthcheck.check() == ""
 
