@@ -202,18 +202,22 @@ def _twice() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault, and the disasters that it needs to show: one of each set; `every` so many seeds it may show at all."""
+    """A fault, and the disasters that it needs to show: one of each set; `every` so many seeds it may show at all.
+
+    Among those that `hide` it, what it does looks like what they do.
+    """
 
     planted: Callable[[], AbstractContextManager[None]]
     needs: tuple[set[Kind], ...] = ()
     every: int = 1
+    hide: frozenset[Kind] = frozenset()
 
     def may_show(self, seed: int) -> bool:
         """Whether the history of this seed has what the fault needs."""
         if seed % self.every:
             return False
         kinds = Plan.draw(random.Random(seed)).kinds
-        return all(some & kinds for some in self.needs)
+        return not self.hide & kinds and all(some & kinds for some in self.needs)
 
 
 FAULTS = {
@@ -221,7 +225,7 @@ FAULTS = {
     "unflushed": Fault(_unflushed, ({Kind.POWER},)),
     "second-draw": Fault(_second_draw, ({Kind.LOSS, Kind.CRASH, Kind.DISK, Kind.HANG, *LIES},)),
     "wall-clock": Fault(_wall_clock, ({Kind.CLOCK},)),
-    "given-up": Fault(_given_up, ({Kind.CANCEL, Kind.HASTE, Kind.REVOKED},)),
+    "given-up": Fault(_given_up, ({Kind.CANCEL, Kind.HASTE, Kind.REVOKED},), hide=frozenset({Kind.BACKUP, Kind.LOST})),
     "overdraft": Fault(_overdraft),
     "telling": Fault(_telling, every=TWINS),
     "second-seat": Fault(_second_seat, ({Kind.DATA},)),
