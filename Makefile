@@ -26,7 +26,7 @@ help:
 	@echo "make check   the checks alone: format, lint, types, import rules"
 	@echo "make audit   the full privacy audit (minutes, with a progress bar)"
 	@echo "make results every benchmark, and docs/results.md from it (a quarter of an hour; wants CROSSWARD_DATA)"
-	@echo "make bench   start-up and speed, against scikit-learn and diffprivlib (minutes)"
+	@echo "make bench   start-up, speed and the vault, against scikit-learn, diffprivlib and pyarrow (minutes)"
 	@echo "make format  format the code"
 	@echo "make lock    write requirements/*.txt anew from pyproject.toml; make lock UPGRADE= keeps what is pinned"
 	@echo "make clean   remove everything make made"
@@ -94,6 +94,7 @@ results: $(VENV)/.lab
 bench: $(VENV)/.runtime
 	@$(BIN)/crossward bench startup
 	@$(BIN)/crossward bench speed
+	@$(BIN)/crossward bench vault
 
 # One lock file for each thing that is installed; what is already pinned is preferred unless it is upgraded.
 UPGRADE ?= --upgrade

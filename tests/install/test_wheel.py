@@ -17,6 +17,7 @@ PACKAGES = {
     "crossward_service": "shared",
     "crossward_lab": "shared",
     "crossward_cli": "shared",
+    "crossward_connector": "services",
     "crossward_coordinator": "services",
     "crossward_site": "services",
     "crossward_source": "services",
