@@ -30,7 +30,9 @@ from crossward_site.data.beside import ahead
 from crossward_site.data.places import AnyPlace, Source, Sources
 
 _ENVIRONMENT = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "ARROW_DEFAULT_MEMORY_POOL": "mimalloc",  # its large pages save a quarter of a reading
+    "MIMALLOC_ARENA_RESERVE": "64MiB",  # of address space, which is limited
+    "MIMALLOC_PURGE_DELAY": "1000",
     "MALLOC_ARENA_MAX": "2",
     "OMP_NUM_THREADS": "2",  # how many Arrow uses
     "OPENBLAS_NUM_THREADS": "1",

@@ -6,10 +6,12 @@ are told apart.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -101,10 +103,13 @@ class Distinct:
 def _unique(column: pa.Array) -> list[Any] | None:
     """The distinct values; None where there are too many, or they cannot be compared."""
     try:
-        values = pc.unique(flat(column))
+        for few in (column.slice(0, SAMPLE), column):  # most columns have too many in their first rows
+            values = pc.unique(flat(few))
+            if len(values) > MOST_DISTINCT + 2:
+                return None
     except pa.ArrowException:
         return None
-    return None if len(values) > MOST_DISTINCT + 2 else list(values.to_pylist())
+    return list(values.to_pylist())
 
 
 class Leak:
@@ -119,11 +124,12 @@ class Leak:
         if self._classes is None:
             return
         try:
-            coded = flat(column).dictionary_encode()
+            for few in (column.slice(0, SAMPLE), column):
+                coded = flat(few).dictionary_encode()
+                if len(coded.dictionary) > MOST_LEAKING:
+                    self._classes = None
+                    return
         except pa.ArrowException:
-            self._classes = None
-            return
-        if len(coded.dictionary) > MOST_LEAKING:
             self._classes = None
             return
         places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy()
@@ -259,8 +265,7 @@ class FeatureTally:
 
     def add(self, values: Values[Any], start: int) -> None:
         """A batch's values."""
-        out = np.empty((len(values.read), len(self.part.feature.columns())), order="F")
-        notes = self.part.encode(values, out)
+        notes = self.part.judge(values)
         for what in FeatureCheck.model_fields:
             if what != "column":
                 rows = getattr(notes, what)
@@ -363,12 +368,17 @@ def text_keys(column: pa.Array) -> Keys:
 
 
 def mix(keys: Keys, more: Keys, place: int) -> None:
-    """Take a column into the keys of rows."""
-    mixed = more * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64((0xBF58476D1CE4E5B9 + 2 * place) & (2**64 - 1))
-    keys ^= mixed ^ (mixed >> np.uint64(32))
-    keys *= np.uint64(0x94D049BB133111EB)
+    """Take the column of this place into the keys of rows."""
+    mixed = more >> np.uint64(32)
+    mixed ^= more
+    mixed *= _odd(place)
+    keys += mixed
+
+
+@cache
+def _odd(place: int) -> np.uint64:
+    """An odd number of its own for each place, so that no two columns can take each other's part."""
+    return np.uint64(int.from_bytes(hashlib.sha256(place.to_bytes(8)).digest()[:8]) | 1)
 
 
 def copies(keys: Keys) -> Tally:

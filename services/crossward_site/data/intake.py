@@ -20,7 +20,7 @@ from crossward_site.data.likeness import Likeness
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit
-from crossward_site.data.sealed import Frames, pack
+from crossward_site.data.sealed import Frames, Packer
 from crossward_site.data.tags import Tagger, Tags, id_texts
 
 Progress = Callable[[float, str], None]
@@ -79,7 +79,7 @@ def take_in(
     check_columns(table.form.names, mapping, study)
     reader = None if study is None else Reader(study, mapping, table.form.decimal)
     fit = None if study is None else Fit.empty(study)
-    tagger, taking = Tagger(secret), _Taking()
+    tagger, packer, taking = Tagger(secret), Packer(), _Taking()
     with Frames(file, secret) as frames, Beside() as sealing:
         for whole in table.batches():
             batch, persons, records = _known(table, whole, mapping, taking.rows, tagger)
@@ -95,7 +95,7 @@ def take_in(
                 fit.add(reader.read(batch))
             if likeness is not None:
                 likeness.add(batch, persons)
-            sealing.do(partial(_seal, frames, batch, names, persons))
+            sealing.do(partial(_seal, frames, packer, batch, names, persons))
             taking.persons.append(persons)
             taking.lengths.append(len(batch))
             progress(0.8 * table.progress, f"{taking.rows:,} rows read")
@@ -115,8 +115,8 @@ def take_in(
     )
 
 
-def _seal(frames: Frames, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> None:
-    frames.write(pack(batch, names, persons))
+def _seal(frames: Frames, packer: Packer, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> None:
+    frames.write(packer.pack(batch, names, persons))
 
 
 def check_columns(there: Sequence[str], mapping: DataMap, study: Study | None) -> None:

@@ -66,7 +66,10 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Encoded rows (n, columns) and labels -1 or +1 (0: missing or not to be read), with what became of the values."""
+    """Encoded rows (n, columns) and labels -1 or +1 (0: missing or not to be read), with what became of the values.
+
+    In rows with labels a column's numbers stand side by side, as they are stored for training.
+    """
 
     X: Array
     y: Array
@@ -205,7 +208,15 @@ class NumberColumn:
     def encode(self, values: Values[np.float64], out: Array) -> Notes:
         """Write the encoded column into out: (n, 1)."""
         numbers = self.conversion.of(values.read)
-        clipped = np.flatnonzero(self.feature.fill(numbers, out))
+        return self._notes(values, numbers, np.flatnonzero(self.feature.fill(numbers, out)))
+
+    def judge(self, values: Values[np.float64]) -> Notes:
+        """What would become of the values, with nothing encoded."""
+        numbers = self.conversion.of(values.read)
+        outside = (numbers < self.feature.low) | (numbers > self.feature.high)
+        return self._notes(values, numbers, np.flatnonzero(outside))
+
+    def _notes(self, values: Values[np.float64], numbers: Array, clipped: Rows) -> Notes:
         implausible, odd = NO_ROWS, NO_ROWS
         likely: tuple[str, ...] = ()
         if len(clipped):
@@ -265,6 +276,10 @@ class FeatureWords(WordColumn):
     def encode(self, values: Values[np.intp], out: Array) -> Notes:
         """Write the encoded columns into out: (n, levels or 1)."""
         self.feature.fill(values.read, out)
+        return self.judge(values)
+
+    def judge(self, values: Values[np.intp]) -> Notes:
+        """What would become of the values, with nothing encoded."""
         return Notes(missing=values.missing, unread=values.unread, recoded=values.recoded)
 
 
@@ -296,12 +311,19 @@ class Reader:
         self.columns = tuple(dict.fromkeys([*(part.column for part in self.features), self.label.column]))
         self._widths = [len(part.feature.columns()) for part in self.features]
 
-    def read(self, batch: pa.RecordBatch | pa.Table, *, labels: bool = True) -> Reading:
-        """Encode a batch; without `labels` the label's column may be absent, and y is 0."""
+    def read(self, batch: pa.RecordBatch | pa.Table, *, labels: bool = True, room: Array | None = None) -> Reading:
+        """Encode a batch; without `labels` the label's column may be absent, and y is 0.
+
+        Where there is `room`, from `room_for`, the rows lie in it, until it is used again.
+        """
         check_columns(batch.schema.names, [part.column for part in self.features], "The table")
         if labels:
             check_columns(batch.schema.names, [self.label.column], "The table")
-        return self._reading(batch.num_rows, lambda part: part.read(column_of(batch, part.column)), labels)
+        return self._reading(batch.num_rows, lambda part: part.read(column_of(batch, part.column)), labels, room)
+
+    def room_for(self, rows: int) -> Array:
+        """Memory for the encoded rows of batches, one after the other."""
+        return np.empty((rows, sum(self._widths)), order="F")
 
     def read_records(self, records: Sequence[Mapping[str, Any]]) -> Reading:
         """Encode records of plain values, without labels. An absent name is an error, None is missing."""
@@ -311,8 +333,8 @@ class Reader:
             len(records), lambda part: part.read_values([record[part.column] for record in records]), labels=False
         )
 
-    def _reading(self, rows: int, values: Callable[[Any], Any], labels: bool) -> Reading:
-        X = np.empty((rows, sum(self._widths)), order="F")  # written by column: three times as fast as by row
+    def _reading(self, rows: int, values: Callable[[Any], Any], labels: bool, room: Array | None = None) -> Reading:
+        X = self.room_for(rows) if room is None else room[:rows]  # by column: three times as fast as by row
         notes, start = {}, 0
         for part, width in zip(self.features, self._widths, strict=True):
             notes[part.name] = part.encode(values(part), X[:, start : start + width])
@@ -321,7 +343,7 @@ class Reader:
             return Reading(np.ascontiguousarray(X), np.zeros(rows), notes, Notes())
         found = values(self.label)
         y = np.where(found.read == 1, 1.0, np.where(found.read == 0, -1.0, 0.0))
-        return Reading(np.ascontiguousarray(X), y, notes, Notes(found.missing, found.unread, recoded=found.recoded))
+        return Reading(X, y, notes, Notes(found.missing, found.unread, recoded=found.recoded))
 
 
 def check_columns(there: Iterable[str], wanted: Iterable[str], what: str) -> None:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -36,11 +36,14 @@ from crossward_site.data.tags import Tags
 
 MAGIC = b"crossward sealed 1\n"
 TAG = "tag"
+TAG_BYTES = 16
+"""What AES-GCM adds to a frame, to authenticate it."""
+
 DISTINCT = 0.25
 """Texts of which fewer than this share differ are kept as a dictionary."""
 
-WORTH = 0.9
-"""A frame is compressed if it then has at most this share of its bytes: some numbers cannot be compressed."""
+TRIED, WORTH = 1 << 11, 0.9
+"""A frame is compressed if its first rows then have at most this share of their bytes: some numbers cannot be."""
 
 _SMALLER, _AS_IT_IS = pa.ipc.IpcWriteOptions(compression="lz4"), pa.ipc.IpcWriteOptions()
 
@@ -58,9 +61,10 @@ class Frames:
     def __init__(self, path: Path, secret: bytes) -> None:
         self._path, self._part = path, path.with_name(path.name + ".part")
         self._cipher, self._count = _cipher(secret, path.name), 0
+        self._room = Room()
         try:
             descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            self._file: BinaryIO = os.fdopen(descriptor, "wb")
+            self._file = os.fdopen(descriptor, "wb")
             self._file.write(MAGIC)
         except OSError as error:
             raise _unwritten(error) from error
@@ -100,7 +104,8 @@ class Frames:
         self._count += 1
 
     def _write(self, data: bytes | memoryview, what: bytes) -> None:
-        sealed = self._cipher.encrypt(_nonce(self._count), data, what)
+        sealed = self._room.of(len(data) + TAG_BYTES)
+        self._cipher.encrypt_into(_nonce(self._count), data, what, sealed)
         try:
             self._file.write(len(sealed).to_bytes(8, "big"))
             self._file.write(sealed)
@@ -108,9 +113,22 @@ class Frames:
             raise _unwritten(error) from error
 
 
-def read_frames(path: Path, secret: bytes) -> Iterator[bytes]:
+class Room:
+    """Memory that is used again and again: to touch new pages takes longer than to fill known ones."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def of(self, size: int) -> memoryview:
+        """So many bytes, until it is asked for again."""
+        if len(self._bytes) < size:
+            self._bytes = bytearray(size + size // 8)
+        return memoryview(self._bytes)[:size]
+
+
+def read_frames(path: Path, secret: bytes) -> Iterator[pa.Buffer]:
     """The frames of a file, each checked; one that ends early is noticed by what is missing."""
-    cipher, count = _cipher(secret, path.name), 0
+    cipher, count, room = _cipher(secret, path.name), 0, Room()
     try:
         with path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
@@ -119,12 +137,14 @@ def read_frames(path: Path, secret: bytes) -> Iterator[bytes]:
             while True:
                 head = file.read(8)
                 length = int.from_bytes(head, "big")
-                if len(head) < 8 or length > size:
+                if len(head) < 8 or not TAG_BYTES <= length <= size - file.tell():
                     raise damaged(path, f"it ends after {count} frames")
-                sealed = file.read(length)
+                sealed, data = room.of(length), pa.allocate_buffer(length - TAG_BYTES)
+                if file.readinto(sealed) != length:
+                    raise damaged(path, f"it ends after {count} frames")
                 last = file.tell() == size
                 try:
-                    data = cipher.decrypt(_nonce(count), sealed, b"end" if last else b"frame")
+                    cipher.decrypt_into(_nonce(count), sealed, b"end" if last else b"frame", memoryview(data).cast("B"))
                 except InvalidTag:
                     raise damaged(path, f"frame {count} is not as it was written") from None
                 if last:
@@ -169,24 +189,65 @@ class Batch:
     cells: NDArray[np.uint8]
 
 
-def pack(batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> memoryview:
-    """A batch as a frame. Columns go by their number, so that no name of a table is in the way."""
-    columns = [compact(batch.column(batch.schema.get_field_index(name))) for name in names]
-    sealed = pa.RecordBatch.from_arrays([pa.array(persons), *columns], [TAG, *map(str, range(len(names)))])
-    return _packed(sealed)
+class Packer:
+    """Makes frames of batches. A frame holds until the next is made."""
+
+    def __init__(self) -> None:
+        self._sink = _Sink()
+
+    def pack(self, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> memoryview:
+        """A batch as a frame. Columns go by their number, so that no name of a table is in the way."""
+        columns = [compact(batch.column(batch.schema.get_field_index(name))) for name in names]
+        return self.packed(
+            pa.RecordBatch.from_arrays([pa.array(persons), *columns], [TAG, *map(str, range(len(names)))])
+        )
+
+    def packed(self, batch: pa.RecordBatch) -> memoryview:
+        """A batch that was sealed before, as a frame."""
+        few = batch.slice(0, TRIED)
+        smaller = len(self._stream(few, _SMALLER)) <= WORTH * len(self._stream(few, _AS_IT_IS))
+        return self._stream(batch, _SMALLER if smaller else _AS_IT_IS)
+
+    def _stream(self, batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> memoryview:
+        self._sink.begin()
+        with pa.PythonFile(self._sink, "w") as sink, pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+            writer.write_batch(batch)
+        return self._sink.written()
 
 
-def _packed(batch: pa.RecordBatch) -> memoryview:
-    few = batch.slice(0, len(batch) // 16)
-    smaller = len(_stream(few, _SMALLER)) <= WORTH * len(_stream(few, _AS_IT_IS))
-    return _stream(batch, _SMALLER if smaller or not len(few) else _AS_IT_IS)
+class _Sink:
+    """A file in memory that is written again and again."""
 
+    closed, mode = False, "wb"
 
-def _stream(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> memoryview:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
-    return memoryview(sink.getvalue()).cast("B")
+    def __init__(self) -> None:
+        self._bytes, self._at = bytearray(1 << 20), 0
+
+    def begin(self) -> None:
+        self._at = 0
+
+    def written(self) -> memoryview:
+        return memoryview(self._bytes)[: self._at]
+
+    def write(self, data: Any) -> int:
+        piece = memoryview(data).cast("B")
+        end = self._at + len(piece)
+        if end > len(self._bytes):
+            larger = bytearray(end + end // 2)
+            larger[: self._at] = self.written()
+            self._bytes = larger
+        self._bytes[self._at : end] = piece
+        self._at = end
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 def compact(column: pa.Array) -> pa.Array:
@@ -232,17 +293,17 @@ class SealedCopy:
 
     def without(self, persons: Tags, records: Path, cells: Path) -> int:
         """Write the copy anew without these persons; gives how many rows went."""
-        gone = 0
+        gone, packer = 0, Packer()
         with Frames(records, self._secret) as rows, Frames(cells, self._secret) as kept:
             for frame, cell in self._frames():
                 batch = _unpacked(frame, None)
                 stays = ~np.isin(batch.column(0).to_numpy(), persons)
                 gone += len(stays) - int(np.count_nonzero(stays))
-                rows.write(_packed(batch.filter(pa.array(stays))))
+                rows.write(packer.packed(batch.filter(pa.array(stays))))
                 kept.write(cell[stays].tobytes())
         return gone
 
-    def _frames(self) -> Iterator[tuple[bytes, NDArray[np.uint8]]]:
+    def _frames(self) -> Iterator[tuple[pa.Buffer, NDArray[np.uint8]]]:
         cells = read_frames(self._cells, self._secret)
         for frame, cell in zip(read_frames(self._records, self._secret), cells, strict=True):
             yield frame, np.frombuffer(cell, np.uint8)
@@ -257,6 +318,6 @@ def write_cells(path: Path, secret: bytes, cells: NDArray[np.uint8], lengths: It
             start += length
 
 
-def _unpacked(frame: bytes, reading: pa.ipc.IpcReadOptions | None) -> pa.RecordBatch:
+def _unpacked(frame: pa.Buffer, reading: pa.ipc.IpcReadOptions | None) -> pa.RecordBatch:
     with pa.ipc.open_stream(frame, options=reading) as reader:
         return reader.read_next_batch()

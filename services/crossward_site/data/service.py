@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -384,18 +385,20 @@ class Vault:
         columns, memory = len(study.schema.columns), self._site.memory
         stores = [rows_store(self._site.home, columns, memory // len(levels)) for _ in levels]
         y, present = np.full(int(starts[-1]), -1, np.int8), np.zeros(int(starts[-1]), bool)
+        room = reader.room_for(0)
         for batch in open_copy(self._site, dataset).batches(reader.columns):
             wanted = level_of[batch.cells]
-            chosen = np.flatnonzero(wanted >= 0)
-            if not chosen.size:
+            chosen = wanted >= 0
+            if not chosen.any():
                 continue
-            reading = reader.read(batch.columns if chosen.size == len(wanted) else batch.columns.take(chosen))
-            there = wanted[chosen]
+            columns = batch.columns if chosen.all() else batch.columns.filter(pa.array(chosen))
+            room = room if len(columns) <= len(room) else reader.room_for(len(wanted))
+            reading, there = reader.read(columns, room=room), wanted[chosen]
             for number, store in enumerate(stores):
                 here = np.flatnonzero((there == number) & (reading.y != 0))
                 at = int(starts[number]) + len(store)
                 y[at : at + len(here)], present[at : at + len(here)] = reading.y[here], True
-                store.append(reading.X if len(here) == len(reading.X) else reading.X[here])
+                store.append(reading.X if len(here) == len(reading.X) else np.take(reading.X.T, here, axis=1).T)
         for store, size in zip(stores, sizes, strict=True):
             _fill_up(store, size)
         spans = {level: slice(int(starts[k]), int(starts[k + 1])) for k, level in enumerate(levels)}

@@ -59,6 +59,8 @@ def id_texts(column: pa.Array) -> pa.StringArray:
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
     if pa.types.is_floating(column.type):
         column = _whole(column)
     texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
@@ -87,11 +89,22 @@ def _mac(key: bytes, texts: pa.StringArray, first: Tags | None = None) -> Tags:
     if first is not None:
         state[:, 1] = first
     state = _encrypted(key, state)
-    blocks = -(-lengths // BLOCK)
-    for index in range(int(blocks.max(initial=0))):
-        rows = np.flatnonzero(blocks > index)
-        state[rows] = _encrypted(key, state[rows] ^ _block(texts, lengths, rows, index))
+    count = -(-lengths // BLOCK)
+    blocks = _blocks(texts, int(count.max(initial=0)))
+    for index in range(blocks.shape[1]):
+        rows = slice(None) if index == 0 and count.all() else np.flatnonzero(count > index)
+        state[rows] = _encrypted(key, state[rows] ^ blocks[rows, index])
     return state[:, 0].copy()
+
+
+def _blocks(texts: pa.StringArray, count: int) -> Tags:
+    """The texts as so many blocks of two words each, zeros after their end: (n, count, 2)."""
+    if not count:
+        return np.empty((len(texts), 0, 2), np.uint64)
+    padded = pc.ascii_rpad(texts.fill_null(""), count * BLOCK, "\0")  # by bytes, whatever they spell
+    _, _, data = padded.buffers()
+    whole = np.frombuffer(data, np.uint64, len(texts) * count * BLOCK // 8, padded.offset * count * BLOCK)
+    return whole.reshape(-1, count, 2)
 
 
 def _shortened(texts: pa.StringArray) -> pa.StringArray:
@@ -105,20 +118,9 @@ def _shortened(texts: pa.StringArray) -> pa.StringArray:
     return pa.array(hashed, pa.string())
 
 
-def _block(texts: pa.StringArray, lengths: NDArray[np.int64], rows: NDArray[np.intp], index: int) -> Tags:
-    """Block `index` of these texts, as two words each, zeros after the end."""
-    _, offset_buffer, data = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int32)[texts.offset :]
-    bytes_ = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    start = offsets[rows].astype(np.int64) + index * BLOCK
-    left = np.minimum(lengths[rows] - index * BLOCK, BLOCK)
-    places = np.arange(BLOCK)
-    inside = places < left[:, None]
-    block = np.where(inside, bytes_[np.minimum(start[:, None] + places, max(0, len(bytes_) - 1))], 0)
-    return block.astype(np.uint8).view(np.uint64)
-
-
 def _encrypted(key: bytes, blocks: Tags) -> Tags:
     cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
-    data = cipher.update(np.ascontiguousarray(blocks).tobytes()) + cipher.finalize()
-    return np.frombuffer(data, np.uint64).reshape(-1, 2).copy()
+    found = np.empty((len(blocks) * 2 + 2,), np.uint64)  # as much as the cipher may write
+    given = np.ascontiguousarray(blocks).reshape(-1).view(np.uint8)
+    cipher.update_into(given.data, found.view(np.uint8).data)
+    return found[:-2].reshape(-1, 2)

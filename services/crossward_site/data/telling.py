@@ -90,12 +90,12 @@ class Telling:
                     "Give each record its own id, or remove the copies.",
                     record,
                 )
-        keys = np.concatenate(self._seen.keys) if self._seen.keys else np.empty(0, np.uint64)
-        same = copies(keys)
-        if same.count and len(self._seen.columns) > 1:
-            self.tell_tally(
-                "warning", same, "Rows that say the same as another, person included.", "Remove the copies."
-            )
+        if persons < self._seen.rows and len(self._seen.columns) > 1:  # rows of different persons differ
+            same = copies(np.concatenate(self._seen.keys))
+            if same.count:
+                self.tell_tally(
+                    "warning", same, "Rows that say the same as another, person included.", "Remove the copies."
+                )
         return persons
 
     def _tell_ids(self, column: str, what: str, ids: Ids) -> None:

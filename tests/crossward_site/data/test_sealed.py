@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossward.errors import StorageFailed
-from crossward_site.data.sealed import Frames, SealedCopy, compact, pack, read_frames, write_cells
+from crossward_site.data.sealed import Frames, Packer, SealedCopy, compact, read_frames, write_cells
 
 SECRET = b"k" * 32
 texts = st.text(max_size=12) | st.sampled_from(
@@ -57,7 +57,7 @@ def test_numbers_are_kept_as_numbers_where_nothing_is_lost() -> None:
 def sealed(folder, batches):
     with Frames(folder / "r", SECRET) as frames:
         for batch in batches:
-            frames.write(pack(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64)))
+            frames.write(Packer().pack(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64)))
     cells = np.concatenate([np.full(len(batch), index, np.uint8) for index, batch in enumerate(batches)])
     write_cells(folder / "c", SECRET, cells, [len(batch) for batch in batches])
     return SealedCopy(folder / "r", folder / "c", SECRET, ["tag", "x"])
