@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -61,7 +62,8 @@ class _Taking:
     rows: int = 0
 
 
-def take_in(
+@contextmanager
+def taking_in(
     table: Table,
     mapping: DataMap,
     study: Study | None,
@@ -70,10 +72,11 @@ def take_in(
     opted_out: Tags,
     progress: Progress = unheard,
     likeness: Likeness | None = None,
-) -> Intake:
+) -> Iterator[Intake]:
     """Read a table into a sealed file. Persons who opted out are left out; the id columns are not kept.
 
-    `likeness` takes in what the persons are like, where that is to be compared.
+    All is read when the context begins, and on disk when it ends: persons can be seated meanwhile. `likeness` takes in
+    what the persons are like, where that is to be compared.
     """
     names = tuple(name for name in table.form.names if name not in mapping.identity)
     check_columns(table.form.names, mapping, study)
@@ -99,20 +102,21 @@ def take_in(
             taking.persons.append(persons)
             taking.lengths.append(len(batch))
             progress(0.8 * table.progress, f"{taking.rows:,} rows read")
-        sealing.finish()
         if not sum(taking.lengths):
             raise EmptyData(f"{table.where} has no records.", "Give at least one.")
-    return Intake(
-        table.where,
-        table.form,
-        names,
-        _joined(taking.persons),
-        None if mapping.record is None else _joined(taking.records),
-        taking.lengths,
-        {name: taking.missing[name] for name in names},
-        taking.opted_out,
-        fit,
-    )
+        sealing.do(frames.finish)
+        yield Intake(
+            table.where,
+            table.form,
+            names,
+            _joined(taking.persons),
+            None if mapping.record is None else _joined(taking.records),
+            taking.lengths,
+            {name: taking.missing[name] for name in names},
+            taking.opted_out,
+            fit,
+        )
+        sealing.finish()
 
 
 def _seal(frames: Frames, packer: Packer, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> None:

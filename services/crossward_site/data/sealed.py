@@ -77,7 +77,11 @@ class Frames:
     ) -> None:
         if kind is not None:
             self._give_up()
-            return
+        elif not self._file.closed:
+            self.finish()
+
+    def finish(self) -> None:
+        """The last frame was written: the file is whole, on disk, and has its name when this returns."""
         try:
             self._write(json.dumps({"frames": self._count}).encode(), b"end")
             self._file.flush()

@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ Cells = NDArray[np.uint8]
 Keys = Callable[[NDArray[np.intp], Tags, NDArray[np.intp]], Tags]
 """The key of each row, from the rows' numbers, their persons, and which of the person's rows each is."""
 Sizes = NDArray[np.int64]
+N = TypeVar("N", np.uint64, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +220,14 @@ def seat(
         dealt = deal(sizes, int(np.count_nonzero(~is_known)), randomness)
         sizes = sizes + np.bincount(dealt, minlength=CELLS)
         kept = np.diff(np.append(start, len(here)))
-        merged = np.concatenate([known, who[~is_known]])
-        order = np.argsort(merged, kind="stable")
-        merged, cell = merged[order], np.concatenate([old_cells, dealt])[order]
+        strangers = who[~is_known]
+        is_new = np.zeros(len(known) + len(strangers), bool)
+        is_new[np.searchsorted(known, strangers) + np.arange(len(strangers))] = True
+        merged, cell = _woven(known, strangers, is_new), _woven(old_cells, dealt, is_new)
         now = np.zeros(len(merged), np.int64)
         at = np.searchsorted(merged, who)
         now[at] = kept
-        before = np.concatenate([old, np.zeros(len(dealt), np.uint8)])[order]
+        before = _woven(old, np.zeros(len(dealt), np.uint8), is_new)
         cell_of[here] = np.repeat(cell[at], kept)
         tags.append(merged)
         cells.append(cell.astype(np.uint8))
@@ -241,6 +243,13 @@ def seat(
 
 
 _LAST = (1 << 64) - 1
+
+
+def _woven(old: NDArray[N], new: NDArray[N], is_new: NDArray[np.bool_]) -> NDArray[N]:
+    """Two columns as one, in the order that `is_new` says."""
+    both = np.empty(len(is_new), old.dtype)
+    both[is_new], both[~is_new] = new, old
+    return both
 
 
 def _ranges(parts: int) -> list[tuple[np.uint64, np.uint64]]:

@@ -38,7 +38,7 @@ from crossward.study import Study, work
 from crossward_service.db.engine import read, write
 from crossward_site.data import likeness, seating, usage
 from crossward_site.data.checks import check_budget, check_records_per_person
-from crossward_site.data.intake import Intake, Progress, take_in, unheard
+from crossward_site.data.intake import Intake, Progress, taking_in, unheard
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import AnyPlace, Place
 from crossward_site.data.reading import Reader
@@ -213,13 +213,13 @@ class Vault:
             with site.connectors.open(place, None) as source:
                 known, new = _likeness(site, before, source.form.names)
                 records = file_of(site, file, "records")
-                intake = take_in(source, mapping, study, records, site.secret, opted_out, progress, new)
-            progress(0.8, "seating")
-            keys = _Keys(Tagger(site.secret), intake.records)
-            seated = seat(table, name, intake.persons, keys, most, site.machine.noise)
-            _check_once(intake)
-            write_cells(file_of(site, file, "cells"), site.secret, seated.cells, intake.lengths)
-            digest = seated.table.save(file_of(site, file, "seats"), site.machine.secret(32))
+                with taking_in(source, mapping, study, records, site.secret, opted_out, progress, new) as intake:
+                    progress(0.8, "seating")
+                    keys = _Keys(Tagger(site.secret), intake.records)
+                    seated = seat(table, name, intake.persons, keys, most, site.machine.noise)
+                    _check_once(intake)
+                    write_cells(file_of(site, file, "cells"), site.secret, seated.cells, intake.lengths)
+                    digest = seated.table.save(file_of(site, file, "seats"), site.machine.secret(32))
             share = 1.0 if new is None else float(new.below) / 2**64
             strange = 0 if known is None or new is None else likeness.changed(known, new, intake.where, share)
             progress(0.95, "writing down")
