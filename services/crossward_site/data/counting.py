@@ -26,7 +26,7 @@ from crossward_site.data.check_views import FeatureCheck, Kind
 from crossward_site.data.mapping import Codes, ColumnMap, value_text
 from crossward_site.data.reading import NO_ROWS, FeatureWords, NumberColumn, Rows, Values, WordColumn, flat
 from crossward_site.data.shapes import MISSING_CODES, Oddity, is_thousands, odd_number, shape
-from crossward_site.data.tags import Tagger
+from crossward_site.data.tags import Tagger, joined
 
 Keys = NDArray[np.uint64]
 
@@ -322,12 +322,12 @@ class Ids:
 
     def count(self, most: int) -> tuple[int, int, Tally]:
         """How many ids there are, how many have more than so many rows, and the rows beyond."""
-        keys = np.concatenate(self._keys) if self._keys else np.empty(0, np.uint64)
-        blank = np.concatenate(self._blank) if self._blank else NO_ROWS
-        there = np.delete(np.arange(len(keys)), blank)
-        ordered = np.sort(keys[there])
+        keys, blank = joined(self._keys), np.concatenate([NO_ROWS, *self._blank])
+        self._keys = [keys]
+        ordered = np.delete(keys, blank) if len(blank) else keys.copy()
+        ordered.sort()
         distinct = int(np.count_nonzero(ordered[1:] != ordered[:-1])) + bool(len(ordered))
-        many, beyond = repeated(keys, there, ordered, most)
+        many, beyond = repeated(keys, ordered, most)
         return distinct, many, beyond
 
 
@@ -381,25 +381,38 @@ def _odd(place: int) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.sha256(place.to_bytes(8)).digest()[:8]) | 1)
 
 
-def copies(keys: Keys) -> Tally:
+def copies(parts: list[Keys]) -> Tally:
     """The rows that have the key of an earlier one."""
-    return repeated(keys, np.arange(len(keys)), np.sort(keys), 1)[1]
+    keys = joined(parts)
+    return repeated(keys, np.sort(keys), 1)[1]
 
 
-def repeated(keys: Keys, rows: Rows, ordered: Keys, most: int) -> tuple[int, Tally]:
-    """How many keys stand in more than so many of the rows, and the rows beyond; `ordered` are those rows' keys."""
+def repeated(keys: Keys, ordered: Keys, most: int) -> tuple[int, Tally]:
+    """How many keys stand in more than so many rows, and the rows beyond; `ordered` are the keys that count, sorted."""
     tally = Tally()
-    again = ordered[most:] == ordered[:-most]
-    tally.count = int(np.count_nonzero(again))
-    if tally.count == 0:
+    again = ordered[most:][ordered[most:] == ordered[:-most]]
+    tally.count = len(again)
+    if not tally.count:
         return 0, tally
-    many = np.unique(ordered[most:][again])
-    parts = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
-    among = np.concatenate([part[np.isin(keys[part], many)] for part in parts])
-    order = np.argsort(keys[among], kind="stable")  # equal keys stay in the order of rows
-    found = keys[among][order]
-    tally.rows = sorted(among[order[most:][found[most:] == found[:-most]]].tolist())[:MOST_LINES]
+    many = again[np.append(True, again[1:] != again[:-1])]
+    looked_at = 0
+    while len(tally.rows) < min(MOST_LINES, tally.count) and looked_at < len(keys):
+        looked_at = max(BLOCK, 2 * looked_at)  # whether a row is beyond follows from those before it
+        tally.rows = _beyond(keys[:looked_at], many, most)
     return len(many), tally
+
+
+def _beyond(keys: Keys, many: Keys, most: int) -> list[int]:
+    """The first rows that stand after so many others of their key; `many` are the keys to look for, sorted."""
+    parts = [keys[start : start + BLOCK] for start in range(0, len(keys), BLOCK)]
+    places = (np.minimum(np.searchsorted(many, part), len(many) - 1) for part in parts)
+    rows = np.concatenate(
+        [BLOCK * k + np.flatnonzero(many[at] == parts[k]) for k, at in enumerate(places)], dtype=np.int64
+    )
+    order = np.argsort(keys[rows], kind="stable")  # equal keys stay in the order of rows
+    found = keys[rows[order]]
+    beyond: list[int] = np.sort(rows[order[most:][found[most:] == found[:-most]]])[:MOST_LINES].tolist()
+    return beyond
 
 
 def _true(mask: Any) -> Rows:

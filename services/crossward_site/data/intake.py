@@ -22,7 +22,7 @@ from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit
 from crossward_site.data.sealed import Frames, Packer
-from crossward_site.data.tags import Tagger, Tags, id_texts
+from crossward_site.data.tags import Tagger, Tags, id_texts, joined
 
 Progress = Callable[[float, str], None]
 """Hears how far a job has come, and raises where it is to end."""
@@ -109,8 +109,8 @@ def taking_in(
             table.where,
             table.form,
             names,
-            _joined(taking.persons),
-            None if mapping.record is None else _joined(taking.records),
+            joined(taking.persons),
+            None if mapping.record is None else joined(taking.records),
             taking.lengths,
             {name: taking.missing[name] for name in names},
             taking.opted_out,
@@ -163,13 +163,3 @@ def _identities(table: Table, batch: pa.RecordBatch, column: str, what: str, row
             f"Every record needs its {what}.",
         )
     return texts
-
-
-def _joined(parts: list[Tags]) -> Tags:
-    """One array of all, each part let go as it is copied."""
-    whole, at = np.empty(sum(map(len, parts)), np.uint64), 0
-    for index, part in enumerate(parts):
-        whole[at : at + len(part)] = part
-        at += len(part)
-        parts[index] = np.empty(0, np.uint64)
-    return whole

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from crossward.errors import InvalidData, InvalidSetting, StorageFailed
 from crossward.privacy.noise import SYSTEM, Randomness
 from crossward.protocol.constants import CELLS
-from crossward_site.data.tags import Tags
+from crossward_site.data.tags import Tags, joined
 
 NOBODY = 255
 """The cell of a row that is not kept."""
@@ -65,14 +65,12 @@ class SeatTable:
     @property
     def sizes(self) -> Sizes:
         """The number of seats in each cell."""
-        return np.bincount(self.cells, minlength=CELLS).astype(np.int64)
+        return _sums(self.cells, None)
 
     def counts(self, dataset: str) -> tuple[int, ...]:
         """The public number of rows that a dataset has in each cell."""
         rows = self.rows.get(dataset)
-        if rows is None:
-            return (0,) * CELLS
-        return tuple(int(count) for count in np.bincount(self.cells, weights=rows, minlength=CELLS))
+        return (0,) * CELLS if rows is None else tuple(_sums(self.cells, rows).tolist())
 
     def rows_of(self, dataset: str) -> Cells:
         """How many rows each seat has in a dataset."""
@@ -131,6 +129,15 @@ class SeatTable:
         columns = np.frombuffer(data, np.uint8, count * (1 + len(head["datasets"])), at + 8 * count)
         cells, *rows = columns.reshape(1 + len(head["datasets"]), count)
         return cls(tags, cells, dict(zip(head["datasets"], rows, strict=True)))
+
+
+def _sums(cells: Cells, rows: Cells | None) -> Sizes:
+    """How many seats lie in each cell, or how many rows; part by part, for the count takes eight bytes of each."""
+    total = np.zeros(CELLS, np.int64)
+    for start in range(0, len(cells), PART):
+        part = slice(start, start + PART)
+        total += np.bincount(cells[part], None if rows is None else rows[part], CELLS).astype(np.int64)
+    return total
 
 
 def seats_lost(why: str) -> InvalidData:
@@ -238,7 +245,7 @@ def seat(
         count["left"] += int(np.count_nonzero((before > 0) & (now == 0)))
         count["stayed"] += int(np.count_nonzero((before > 0) & (now > 0)))
         count["kept"] += len(here)
-    seated = _extended(table, np.concatenate(tags), np.concatenate(cells), dataset, np.concatenate(rows))
+    seated = _extended(table, joined(tags), np.concatenate(cells), dataset, np.concatenate(rows))
     return Seated(seated, cell_of, **count)
 
 

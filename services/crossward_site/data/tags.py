@@ -68,6 +68,16 @@ def id_texts(column: pa.Array) -> pa.StringArray:
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
+def joined(parts: list[Tags]) -> Tags:
+    """One array of all, each part let go as it is copied."""
+    whole, at = np.empty(sum(map(len, parts)), np.uint64), 0
+    for index, part in enumerate(parts):
+        whole[at : at + len(part)] = part
+        at += len(part)
+        parts[index] = part[:0].copy()
+    return whole
+
+
 def _whole(column: pa.Array) -> pa.Array:
     """Whole numbers without a decimal point; others as they are written, NaN as none."""
     column = pc.if_else(pc.is_nan(column), None, column)

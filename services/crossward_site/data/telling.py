@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from crossward.learning.encoding import Category
 from crossward.learning.encoding.values import FLAG_WORDS
 from crossward.study import Study
@@ -91,7 +89,7 @@ class Telling:
                     record,
                 )
         if persons < self._seen.rows and len(self._seen.columns) > 1:  # rows of different persons differ
-            same = copies(np.concatenate(self._seen.keys))
+            same = copies(self._seen.keys)
             if same.count:
                 self.tell_tally(
                     "warning", same, "Rows that say the same as another, person included.", "Remove the copies."

@@ -17,7 +17,7 @@ from crossward.errors import InvalidData, InvalidSetting
 from crossward.learning.encoding import Category, Flag, Number, Schema
 from crossward.study import study_for
 from crossward_site.data.mapping import DataMap, value_text
-from crossward_site.data.reading import Reader, nearest
+from crossward_site.data.reading import Reader, column_of, nearest
 
 SCHEMA = Schema(
     (
@@ -138,6 +138,13 @@ def test_a_record_is_read_the_same_alone_in_any_batch_and_as_the_library_reads_i
         if expected is not None:
             np.testing.assert_array_equal(whole.X[number], expected[0])
             assert whole.y[number] == expected[1]
+    room = READER.room_for(len(rows) + 3)
+    room[:] = np.nan
+    np.testing.assert_array_equal(READER.read(table, room=room).X, whole.X)
+    for part in READER.features:
+        judged = part.judge(part.read(column_of(table, part.column)))
+        for what in ("missing", "unread", "clipped", "recoded", "implausible", "odd_unit"):
+            np.testing.assert_array_equal(getattr(judged, what), getattr(whole.notes[part.name], what))
     one_by_one = READER.read_records(rows)
     np.testing.assert_array_equal(one_by_one.X, whole.X)
     for name, notes in whole.notes.items():

@@ -55,9 +55,10 @@ def test_numbers_are_kept_as_numbers_where_nothing_is_lost() -> None:
 
 
 def sealed(folder, batches):
+    packer = Packer()
     with Frames(folder / "r", SECRET) as frames:
         for batch in batches:
-            frames.write(Packer().pack(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64)))
+            frames.write(packer.pack(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64)))
     cells = np.concatenate([np.full(len(batch), index, np.uint8) for index, batch in enumerate(batches)])
     write_cells(folder / "c", SECRET, cells, [len(batch) for batch in batches])
     return SealedCopy(folder / "r", folder / "c", SECRET, ["tag", "x"])
