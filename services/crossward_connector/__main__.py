@@ -68,8 +68,9 @@ def _read(request: Request, database: Any) -> None:
     reading = requests.begin(request, database)
     try:
         wire.send_form(_write, reading.form, reading.schema)
+        pieces = wire.Pieces(_write, reading.schema)
         for piece in reading.pieces():
-            wire.send_piece(_write, piece)
+            pieces.send(piece)
         wire.send_trailer(_write, reading.faults.all())
     finally:
         reading.close()

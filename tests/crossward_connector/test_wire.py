@@ -36,7 +36,10 @@ def test_what_is_sent_is_taken():
     [(kind, data)] = frames(wire.send_form, form, SCHEMA)
     assert (kind, wire.form_of(wire.json_of(data), Limits())) == (wire.FORM, (form, SCHEMA))
     starts, lines = runs(pa.array([2, 3, 7]).to_numpy())
-    [(_, about), (kind, data)] = frames(wire.send_piece, Piece(BATCH, 0.5, starts, lines))
+    piece, sliced = Piece(BATCH, 0.5, starts, lines), Piece(BATCH.slice(1, 1), 0.75)
+    sent = frames(lambda write: [pieces.send(p) for pieces in [wire.Pieces(write, SCHEMA)] for p in (piece, sliced)])
+    [(_, about), (kind, data), (_, _), (_, more)] = sent
+    assert wire.batch_of(pa.py_buffer(more), SCHEMA).equals(sliced.batch)
     assert kind == wire.BATCH
     assert wire.batch_of(pa.py_buffer(data), SCHEMA).equals(BATCH)
     progress, *place = wire.place_of(wire.json_of(about), 3)
