@@ -26,7 +26,7 @@ from crossward.errors import InvalidData
 from crossward_connector import requests, wire
 from crossward_connector.requests import CSV, Request
 from crossward_connector.tables import Fault, Form, Limits, Lines, Opened, Table
-from crossward_site.data.beside import ahead
+from crossward_site.data.beside import Pulse, ahead, apart, unwatched
 from crossward_site.data.places import AnyPlace, Source, Sources
 
 _ENVIRONMENT = {
@@ -48,24 +48,37 @@ class Connectors(Protocol):
     """How places are read."""
 
     def open(
-        self, place: AnyPlace, wanted: Sequence[str] | None, *, lenient: bool = False
+        self,
+        place: AnyPlace,
+        wanted: Sequence[str] | None,
+        *,
+        lenient: bool = False,
+        pulse: Pulse = unwatched,
     ) -> AbstractContextManager[Table]:
         """One reading of a place: these columns, or all (None).
 
-        A strict one raises the first fault; a lenient one gathers them.
+        A strict one raises the first fault; a lenient one gathers them. `pulse` is called, in this thread, while it
+        waits: what it raises ends the reading.
         """
         ...
 
 
 @dataclass(frozen=True)
 class InProcess:
-    """The same readers in this thread, for simulations."""
+    """The same readers in this thread, for simulations: while they read, nobody waits, so nothing has a pulse."""
 
     sources: Sources
     limits: Limits = field(default_factory=Limits)
 
     @contextmanager
-    def open(self, place: AnyPlace, wanted: Sequence[str] | None, *, lenient: bool = False) -> Iterator[Table]:
+    def open(
+        self,
+        place: AnyPlace,
+        wanted: Sequence[str] | None,
+        *,
+        lenient: bool = False,
+        pulse: Pulse = unwatched,
+    ) -> Iterator[Table]:
         """One reading of a place."""
         with self.sources.open(place) as source:
             request = _request(source, wanted, lenient, self.limits)
@@ -96,14 +109,21 @@ class Processes:
     limits: Limits = field(default_factory=Limits)
 
     @contextmanager
-    def open(self, place: AnyPlace, wanted: Sequence[str] | None, *, lenient: bool = False) -> Iterator[Table]:
+    def open(
+        self,
+        place: AnyPlace,
+        wanted: Sequence[str] | None,
+        *,
+        lenient: bool = False,
+        pulse: Pulse = unwatched,
+    ) -> Iterator[Table]:
         """One reading of a place. The process ends with the context, however that ends."""
         with self.sources.open(place) as source:
             request = _request(source, wanted, lenient, self.limits)
             watch = _Watch(self.sources, place, source)
             with closing(_Child(request)) as child:
                 with watch.errors():
-                    table = _Far(source.where, child, request.limits, watch)
+                    table = _Far(source.where, child, request.limits, watch, pulse)
                 yield table
 
 
@@ -132,18 +152,18 @@ class _Watch:
 class _Far:
     """A table that another process reads."""
 
-    def __init__(self, where: str, child: _Child, limits: Limits, watch: _Watch) -> None:
+    def __init__(self, where: str, child: _Child, limits: Limits, watch: _Watch, pulse: Pulse) -> None:
         self.where = where
         self.faults: list[Fault] = []
         self.progress = 0.0
-        self._child, self._limits, self._watch = child, limits, watch
+        self._child, self._limits, self._watch, self._pulse = child, limits, watch, pulse
         self._lines = Lines()
         self.form: Form
-        self.form, self._schema = child.form()
+        self.form, self._schema = apart(child.form, pulse, child.kill)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The wanted columns, in order; every batch was looked through. The next is read while one is in use."""
-        return ahead(self._batches())
+        return ahead(self._batches(), self._pulse, self._child.kill)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         whole = False
@@ -196,14 +216,19 @@ class _Child:
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
 
-    def close(self) -> None:
-        """End it now, with whatever it started, and wait until it is gone."""
+    def kill(self) -> None:
+        """End it now, with whatever it started; a thread that waits for its words hears that it has ended."""
         process = self._process
         if process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             with suppress(ProcessLookupError, PermissionError):
                 process.kill()
+
+    def close(self) -> None:
+        """End it, and wait until it is gone."""
+        self.kill()
+        process = self._process
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None and not pipe.closed:

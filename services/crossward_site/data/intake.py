@@ -32,6 +32,22 @@ def unheard(share: float, step: str) -> None:
     """Progress that nobody follows."""
 
 
+class Told:
+    """Progress that is told again while a step takes long: whoever hears it may end the job meanwhile."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._last = progress, (0.0, "")
+
+    def __call__(self, share: float, step: str) -> None:
+        """So much is done, and this is under way."""
+        self._last = share, step
+        self._progress(share, step)
+
+    def pulse(self) -> None:
+        """The same again."""
+        self._progress(*self._last)
+
+
 @dataclass(slots=True)
 class Intake:
     """What one reading brought: who the rows are about, and where the records lie now."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crossward.errors import InvalidData
+from crossward_site.data.beside import Pulse, unwatched
 from crossward_site.data.sealed import SealedCopy
 from crossward_site.data.tags import Tags
 
@@ -69,12 +70,13 @@ def steady_columns(copy: SealedCopy, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(few[:MOST_COLUMNS])
 
 
-def of_copy(copy: SealedCopy, columns: tuple[str, ...], below: np.uint64) -> Likeness:
+def of_copy(copy: SealedCopy, columns: tuple[str, ...], below: np.uint64, pulse: Pulse = unwatched) -> Likeness:
     """What the persons of a sealed copy are like."""
     likeness = Likeness(columns, below)
     if columns:
         for batch in copy.batches(columns):
             likeness.add(batch.columns, batch.persons)
+            pulse()
     return likeness
 
 

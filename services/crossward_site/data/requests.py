@@ -16,6 +16,7 @@ from crossward_connector.tables import Table
 from crossward_service.http.views import Form
 from crossward_site.data import seating
 from crossward_site.data.checks import MOST_RECORDS
+from crossward_site.data.intake import Progress, Told
 from crossward_site.data.jobs import Report, Work
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import Place
@@ -93,16 +94,18 @@ class Nothing(Form):
 
 def _check(site: Site, request: dict[str, Any], report: Report) -> Any:
     asked = Check.model_validate(request)
-    with site.connectors.open(asked.place, None, lenient=True) as table:
-        heard = _Heard(table, report)
-        found = survey(heard, asked.mapping, _study(asked.study), most=asked.records_per_person)
+    told = Told(report)
+    told(0.0, "reading")
+    with site.connectors.open(asked.place, None, lenient=True, pulse=told.pulse) as table:
+        study, most = _study(asked.study), asked.records_per_person
+        found = survey(_Heard(table, told), asked.mapping, study, most=most, pulse=told.pulse)
     return found.model_dump(mode="json")
 
 
 class _Heard:
     """A table whose reading is reported."""
 
-    def __init__(self, table: Table, report: Report) -> None:
+    def __init__(self, table: Table, report: Progress) -> None:
         self.where, self.form, self.faults, self.progress = table.where, table.form, table.faults, 0.0
         self._table, self._report = table, report
 

@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from crossward.errors import StorageFailed
-from crossward_site.data.beside import ahead
+from crossward_site.data.beside import Pulse, ahead, unwatched
 from crossward_site.data.tags import Tags
 
 MAGIC = b"crossward sealed 1\n"
@@ -295,7 +295,7 @@ class SealedCopy:
             columns = pa.RecordBatch.from_arrays(ordered, list(wanted)) if wanted else batch.select([])
             yield Batch(columns, batch.column(0).to_numpy(), cells)
 
-    def without(self, persons: Tags, records: Path, cells: Path) -> int:
+    def without(self, persons: Tags, records: Path, cells: Path, pulse: Pulse = unwatched) -> int:
         """Write the copy anew without these persons; gives how many rows went."""
         gone, packer = 0, Packer()
         with Frames(records, self._secret) as rows, Frames(cells, self._secret) as kept:
@@ -305,6 +305,7 @@ class SealedCopy:
                 gone += len(stays) - int(np.count_nonzero(stays))
                 rows.write(packer.packed(batch.filter(pa.array(stays))))
                 kept.write(cell[stays].tobytes())
+                pulse()
         return gone
 
     def _frames(self) -> Iterator[tuple[pa.Buffer, NDArray[np.uint8]]]:

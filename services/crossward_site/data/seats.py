@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from crossward.errors import InvalidData, InvalidSetting, StorageFailed
 from crossward.privacy.noise import SYSTEM, Randomness
 from crossward.protocol.constants import CELLS
+from crossward_site.data.beside import Pulse, unwatched
 from crossward_site.data.tags import Tags, joined
 
 NOBODY = 255
@@ -208,6 +209,7 @@ def seat(
     randomness: Randomness = SYSTEM,
     *,
     part: int = PART,
+    pulse: Pulse = unwatched,
 ) -> Seated:
     """Seat the rows of a dataset: known persons where they sit, new ones by chance; at most so many rows of each.
 
@@ -218,7 +220,8 @@ def seat(
     tags, cells, rows = [], [], []
     old_rows = table.rows_of(dataset)
     count = {"persons": 0, "new": 0, "came": 0, "left": 0, "stayed": 0, "kept": 0}
-    for low, high in _ranges(max(1, -(-len(persons) // part))):
+    for low, high in ranges(max(1, -(-len(persons) // part))):
+        pulse()
         here = np.flatnonzero((persons >= low) & (persons <= high)) if low or high != _LAST else np.arange(len(persons))
         here, who, start = _chosen(here, persons, keys, most)
         first, last = np.searchsorted(table.tags, low), np.searchsorted(table.tags, high, "right")
@@ -259,7 +262,7 @@ def _woven(old: NDArray[N], new: NDArray[N], is_new: NDArray[np.bool_]) -> NDArr
     return both
 
 
-def _ranges(parts: int) -> list[tuple[np.uint64, np.uint64]]:
+def ranges(parts: int) -> list[tuple[np.uint64, np.uint64]]:
     """All tags, cut into so many ranges: tags are spread evenly, whoever is there."""
     step = (1 << 64) // parts
     starts = [k * step for k in range(parts)]

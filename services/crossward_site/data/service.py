@@ -37,14 +37,15 @@ from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study, work
 from crossward_service.db.engine import read, write
 from crossward_site.data import likeness, seating, usage
+from crossward_site.data.beside import Pulse
 from crossward_site.data.checks import check_budget, check_records_per_person
-from crossward_site.data.intake import Intake, Progress, taking_in, unheard
+from crossward_site.data.intake import Intake, Progress, Told, taking_in, unheard
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import AnyPlace, Place
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit, ReportView, TableReport
 from crossward_site.data.sealed import SealedCopy, write_cells
-from crossward_site.data.seats import Seated, seat
+from crossward_site.data.seats import PART, Seated, ranges, seat
 from crossward_site.data.tables import datasets, opt_outs, seat_tables, versions
 from crossward_site.data.tags import Tagger, Tags
 from crossward_site.site import Site
@@ -203,26 +204,26 @@ class Vault:
 
         `before` is the version that the persons should be recognised from.
         """
-        site, file = self._site, _new_name(self._site)
+        site, file, told = self._site, _new_name(self._site), Told(progress)
         with read(site.engine) as connection:
             site.check_running(connection)
             table, version = seating.current(site, connection)
             opted_out = _opted_out(connection)
         try:
-            progress(0.0, "reading")
-            with site.connectors.open(place, None) as source:
-                known, new = _likeness(site, before, source.form.names)
+            told(0.0, "reading")
+            with site.connectors.open(place, None, pulse=told.pulse) as source:
+                known, new = _likeness(site, before, source.form.names, told.pulse)
                 records = file_of(site, file, "records")
-                with taking_in(source, mapping, study, records, site.secret, opted_out, progress, new) as intake:
-                    progress(0.8, "seating")
+                with taking_in(source, mapping, study, records, site.secret, opted_out, told, new) as intake:
+                    told(0.8, "seating")
                     keys = _Keys(Tagger(site.secret), intake.records)
-                    seated = seat(table, name, intake.persons, keys, most, site.machine.noise)
-                    _check_once(intake)
+                    seated = seat(table, name, intake.persons, keys, most, site.machine.noise, pulse=told.pulse)
+                    _check_once(intake, told.pulse)
                     write_cells(file_of(site, file, "cells"), site.secret, seated.cells, intake.lengths)
                     digest = seated.table.save(file_of(site, file, "seats"), site.machine.secret(32))
             share = 1.0 if new is None else float(new.below) / 2**64
             strange = 0 if known is None or new is None else likeness.changed(known, new, intake.where, share)
-            progress(0.95, "writing down")
+            told(0.95, "writing down")
             site.machine.reach("vault-sealed")
             yield Taken(file, intake, seated, version, digest, strange)
             site.machine.reach("vault-registered")
@@ -317,18 +318,18 @@ class Vault:
             if new:
                 connection.execute(insert(opt_outs), [{"tag": tag, "since": site.clock()} for tag in new])
             copies = connection.execute(_SEALED).all()
-        gone = 0
+        gone, told = 0, Told(progress)
         for number, row in enumerate(copies):
-            progress(number / len(copies), f"{row.dataset}, version {row.version}")
-            gone += self._erase_from(row.dataset, row.version, row.sealed, tags)
+            told(number / len(copies), f"{row.dataset}, version {row.version}")
+            gone += self._erase_from(row.dataset, row.version, row.sealed, tags, told.pulse)
         tidy(site)
         return gone
 
-    def _erase_from(self, name: str, version: int, sealed: str, tags: Tags) -> int:
+    def _erase_from(self, name: str, version: int, sealed: str, tags: Tags, pulse: Pulse) -> int:
         site, file = self._site, _new_name(self._site)
         with read(site.engine) as connection:
             copy = open_copy(site, load_version(connection, name, version))
-        gone = copy.without(tags, file_of(site, file, "records"), file_of(site, file, "cells"))
+        gone = copy.without(tags, file_of(site, file, "records"), file_of(site, file, "cells"), pulse)
         of = (versions.c.dataset == name) & (versions.c.version == version) & (versions.c.sealed == sealed)
         with write(site.engine) as connection:
             connection.execute(update(versions).where(of).values(sealed=file))
@@ -445,24 +446,29 @@ class _Keys:
 
 
 def _likeness(
-    site: Site, before: Dataset | None, names: Sequence[str]
+    site: Site, before: Dataset | None, names: Sequence[str], pulse: Pulse
 ) -> tuple[likeness.Likeness, likeness.Likeness] | tuple[None, None]:
     """What persons were like in the version before, and room for what they are like now."""
     if before is None or before.sealed is None:
         return None, None
     copy, below = open_copy(site, before), likeness.sampled(before.report.rows)
     columns = likeness.steady_columns(copy, [name for name in before.report.columns if name in names])
-    return likeness.of_copy(copy, columns, below), likeness.Likeness(columns, below)
+    return likeness.of_copy(copy, columns, below, pulse), likeness.Likeness(columns, below)
 
 
-def _check_once(intake: Intake) -> None:
+def _check_once(intake: Intake, pulse: Pulse) -> None:
     """A record that is there twice counts twice: refuse it."""
     if intake.records is None:
         return
-    order = np.lexsort((intake.records, intake.persons))
-    persons, records = intake.persons[order], intake.records[order]
-    twice = (persons[1:] == persons[:-1]) & (records[1:] == records[:-1])
-    if count := int(np.count_nonzero(twice)):
+    count = 0
+    for low, high in ranges(max(1, -(-intake.rows // PART))):
+        pulse()
+        here = np.flatnonzero((intake.persons >= low) & (intake.persons <= high))
+        persons, records = intake.persons[here], intake.records[here]
+        order = np.lexsort((records, persons))
+        persons, records = persons[order], records[order]
+        count += int(np.count_nonzero((persons[1:] == persons[:-1]) & (records[1:] == records[:-1])))
+    if count:
         raise InvalidData(
             f"{intake.where}: {count} records have the id of another record of the same person.",
             "Remove the copies, or leave `record` out of the mapping. crossward site data check names the lines.",

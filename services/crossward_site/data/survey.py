@@ -17,6 +17,7 @@ from crossward.errors import CrosswardError
 from crossward.study import Study
 from crossward.study.features import StudyFeature
 from crossward_connector.tables import Table
+from crossward_site.data.beside import Pulse, unwatched
 from crossward_site.data.check_views import CheckReport, ColumnCheck, FeatureCheck
 from crossward_site.data.counting import Column, FeatureTally, Keys, Seen, mix, number_keys
 from crossward_site.data.mapping import Codes, DataMap
@@ -33,9 +34,11 @@ from crossward_site.data.shapes import Oddity, looks_like_name, odd_number, odd_
 from crossward_site.data.telling import Telling, words_of
 
 
-def survey(table: Table, mapping: DataMap, study: Study | None = None, *, most: int = 1) -> CheckReport:
+def survey(
+    table: Table, mapping: DataMap, study: Study | None = None, *, most: int = 1, pulse: Pulse = unwatched
+) -> CheckReport:
     """Read a table once and tell everything about it. `most`: how many records of a person are kept."""
-    return _Survey(table, mapping, study).run(most)
+    return _Survey(table, mapping, study).run(most, pulse)
 
 
 class _Survey:
@@ -46,13 +49,13 @@ class _Survey:
         self._by_column: dict[str, list[FeatureTally]] = defaultdict(list)
         self._telling = Telling(table, mapping, study, self._seen)
 
-    def run(self, most: int) -> CheckReport:
+    def run(self, most: int, pulse: Pulse) -> CheckReport:
         """One pass, then everything that it found."""
         self._look_at_form()
         self._prepare()
         for batch in self._table.batches():
             self._add(batch)
-        seen, persons = self._seen, self._telling.tell_all(most)
+        seen, persons = self._seen, self._telling.tell_all(most, pulse)
         problems = self._telling.problems()
         return CheckReport(
             where=self._table.where,

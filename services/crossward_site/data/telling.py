@@ -8,6 +8,7 @@ from crossward.learning.encoding import Category
 from crossward.learning.encoding.values import FLAG_WORDS
 from crossward.study import Study
 from crossward_connector.tables import Table
+from crossward_site.data.beside import Pulse
 from crossward_site.data.check_views import Problem, Severity
 from crossward_site.data.counting import Column, FeatureTally, Ids, Seen, Tally, copies
 from crossward_site.data.mapping import DataMap
@@ -35,13 +36,16 @@ class Telling:
         order = {"error": 0, "warning": 1, "note": 2}
         return sorted(self._problems, key=lambda problem: (order[problem.severity], -problem.count))
 
-    def tell_all(self, most: int) -> int:
+    def tell_all(self, most: int, pulse: Pulse) -> int:
         """Tell what the pass found; how many people there are. `most`: how many records of each are kept."""
         self._tell_faults()
+        pulse()
         persons = self._tell_persons(most)
+        pulse()
         self._tell_label()
         for name in self._seen.features:
             self._tell_feature(name)
+            pulse()
         self._tell_columns()
         return persons
 

@@ -15,7 +15,7 @@ from scipy.special import expit
 from crossward.errors import WrongShape
 from crossward.learning.checks import check_matrix
 from crossward.learning.records import Ball, Records
-from crossward.learning.stored import Rows
+from crossward.learning.stored import Rows, StoredRows
 from crossward.privacy.noise import Array
 from crossward.privacy.release import Release
 
@@ -59,7 +59,7 @@ class Contributions:
             for (name, _), same in owned.items()
         ]
         return Contributions(
-            tuple(parts), np.column_stack([self.values[:, same].sum(axis=1) for same in owned.values()])
+            tuple(parts), np.column_stack([self.values.take(same, axis=1).sum(axis=1) for same in owned.values()])
         )
 
 
@@ -111,8 +111,8 @@ class LinearModel:
         return LinearModel(ball, weights, self.features)
 
     def margins(self, X: Rows) -> Array:
-        """w.x and the offset for each record, x inside the ball."""
-        return Records.inside(self.ball, check_matrix(X, self.features)).margins(self.weights) + self.ball.offset
+        """w.x and the offset for each record, x inside the ball: to the last bit the same in any company."""
+        return self._records(X).margins(self.weights, alone=True) + self.ball.offset
 
     def scores(self, X: Rows) -> Array:
         """The probability of the positive class, sigma(w.x)."""
@@ -120,13 +120,18 @@ class LinearModel:
 
     def contributions(self, X: Rows) -> Contributions:
         """w_j x_j of each column j, x inside the ball; then the intercept and the offset, where there are any."""
-        Z = Records.inside(self.ball, check_matrix(X, self.features)).dense() * self.weights
+        Z = self._records(X).dense() * self.weights
         columns = self.columns
         parts = [Part(f"column {column}", (column,)) for column in columns]
         if self.ball.intercept == 0 and self.ball.offset == 0:
             return Contributions(tuple(parts), Z, by_column=True)
         base = Z[:, len(columns) :].sum(axis=1) + self.ball.offset
         return Contributions((*parts, Part(BASE)), np.column_stack([Z[:, : len(columns)], base]), by_column=True)
+
+    def _records(self, X: Rows) -> Records:
+        """The records inside the ball, row by row in memory."""
+        X = check_matrix(X, self.features)
+        return Records.inside(self.ball, X if isinstance(X, StoredRows) else np.ascontiguousarray(X))
 
 
 @dataclass(frozen=True, slots=True)

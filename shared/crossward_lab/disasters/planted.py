@@ -172,8 +172,8 @@ def _second_seat() -> Iterator[None]:
     """A refresh that seats everybody anew."""
     seat = seats.seat
 
-    def anew(table: SeatTable, dataset: str, *others: Any) -> Any:
-        return seat(SeatTable.empty() if dataset in table.rows else table, dataset, *others)
+    def anew(table: SeatTable, dataset: str, *others: Any, **more: Any) -> Any:
+        return seat(SeatTable.empty() if dataset in table.rows else table, dataset, *others, **more)
 
     with _replaced(vault, "seat", anew):
         yield
