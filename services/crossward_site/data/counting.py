@@ -33,6 +33,9 @@ MOST_DISTINCT = 1_000
 MOST_LOOKED_AT = 256
 """So many distinct unread texts of a column are looked at in each batch; others count as the most common of them."""
 
+LISTED = (Oddity.WORD, Oddity.CASE, Oddity.YES_NO)
+"""Texts that stand in a public list, whatever their case: these alone are kept, to be told."""
+
 SAMPLE = 4_096
 BLOCK = 1 << 20
 LIKE_NUMBERS = 0.8
@@ -157,7 +160,7 @@ class Column:
         self.leak = Leak()
         self.type: pa.DataType | None = None
         self.odd: dict[Oddity, Tally] = defaultdict(Tally)
-        self.words: set[str] = set()
+        self.words: dict[Oddity, set[str]] = defaultdict(set)
         self._kinds: dict[str, Oddity] = {}
         self.numbers: bool | None = None
         self.dates = False
@@ -216,8 +219,8 @@ class Column:
             tally = self.odd[kind]
             tally.add(where, start, int(counts[members].sum()) + (beyond if kind is common else 0))
             tally.look(texts[place] for place in members)
-            if kind is Oddity.WORD:
-                self.words |= {texts[place].strip() for place in members}
+            if kind in LISTED:
+                self.words[kind] |= {texts[place].strip() for place in members}
 
     def _kind(self, text: str, kind_of: Callable[[str], Oddity]) -> Oddity:
         known = self._kinds.get(text)
@@ -252,6 +255,7 @@ class FeatureTally:
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     codes: dict[float, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    near: Counter[float] = field(default_factory=Counter)
     values: int = 0
     fits: Counter[str] = field(default_factory=Counter)
     inside_unconverted: int = 0
@@ -275,6 +279,8 @@ class FeatureTally:
         low, high = part.feature.low, part.feature.high
         for code in MISSING_CODES:
             self.codes[code].add(rows[raw == code], start)
+            beside = (raw != code) & (np.abs(raw - code) <= abs(code) / 2)
+            self.near[code] += int(np.count_nonzero(beside))
         self.fits.update(units.fits(raw, low, high, part.feature.unit))
         if part.conversion != (1.0, 0.0):
             self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))

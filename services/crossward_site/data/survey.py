@@ -1,6 +1,7 @@
 """`data check`: one pass over a table that tells every problem at once, with its lines, its cause and what mends it.
 
-No value is told: lines, counts and the shapes of texts are, and words for missing values that stand in a public list.
+No value is told: lines, counts and the shapes of texts are, and words that stand in a public list: for missing values,
+for yes and no, and the study's own in another case.
 What is kept in memory grows with the rows by two numbers each.
 """
 
@@ -31,6 +32,8 @@ from crossward_site.data.reading import (
 )
 from crossward_site.data.shapes import Oddity, looks_like_name, odd_number, odd_word
 from crossward_site.data.telling import Telling, words_of
+
+MOST_NAMES = 5
 
 
 def survey(table: Table, mapping: DataMap, study: Study | None = None, *, most: int = 1) -> CheckReport:
@@ -132,14 +135,22 @@ class _Survey:
         if column in self._seen.columns:
             self._seen.columns[column].use.append(use)
             return True
-        alike = nearest(column, self._seen.columns)
-        hint = f"Is it {alike!r}? " if alike and looks_like_name(alike) else ""
-        fix = f"{hint}Map the {what} to a column that is there."
+        free = self._free()
+        alike = nearest(column, free)
+        hint = f"Is it {alike!r}? " if alike else ""
+        fix = f"{hint}Map the {what} to a column that is there{_some(free) if not alike else ''}."
         cause = f"There is no column {column!r}, which the {what} is read from."
         self._telling.tell("error", cause, fix, column, feature)
-        if alike and looks_like_name(alike):
+        if alike:
             self._telling.mending.rename(column, alike, feature, label=use == "label")
         return False
+
+    def _free(self) -> list[str]:
+        """The columns that nothing is read from: what is missing may be one of these, and none of the others."""
+        mapping, study = self._mapping, self._study
+        mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
+        taken = {*mapping.identity, *mapped, *(mapping.columns_for(study) if study is not None else ())}
+        return [name for name in self._seen.columns if name not in taken and looks_like_name(name)]
 
     # -- the pass ------------------------------------------------------------------------------------------------------
     def _add(self, batch: pa.RecordBatch) -> None:
@@ -206,3 +217,11 @@ class _Survey:
             return odd_number
         levels = frozenset(word.casefold() for word in words_of(part, self._study))
         return lambda text: odd_word(text, levels)
+
+
+def _some(names: list[str]) -> str:
+    """The first names of a list, as an aside."""
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f" (nothing is read from {', '.join(map(repr, names[:MOST_NAMES]))}{more})"
