@@ -23,7 +23,7 @@ from crossward_site.data import units
 from crossward_site.data.check_views import FeatureCheck, Kind
 from crossward_site.data.mapping import Codes, ColumnMap, value_text
 from crossward_site.data.reading import NO_ROWS, FeatureWords, NumberColumn, Rows, Values, WordColumn, flat
-from crossward_site.data.shapes import MISSING_CODES, Oddity, is_thousands, odd_number, shape
+from crossward_site.data.shapes import MISSING_CODES, MISSING_WORDS, Oddity, is_thousands, odd_number, shape
 from crossward_site.data.tags import Tagger
 
 Keys = NDArray[np.uint64]
@@ -286,6 +286,7 @@ class FeatureTally:
             self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))
 
 
+_NOBODY = pa.array(sorted(MISSING_WORDS), pa.string())
 _TAGGER = Tagger(os.urandom(32))
 """Ids are told apart as the vault tells them apart; the tags hold in this process alone."""
 
@@ -295,6 +296,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.blank, self.padded, self.floating, self.scientific = Tally(), Tally(), Tally(), Tally()
+        self.words = Tally()
         self._keys: list[Keys] = []
         self._blank: list[Rows] = []
 
@@ -307,6 +309,7 @@ class Ids:
             blank = pc.or_kleene(blank, pc.equal(trimmed, ""))
             padded = pc.and_kleene(pc.not_equal(plain, trimmed), pc.invert(blank))
             self.padded.add(_true(padded), start)
+            self.words.add(_true(pc.is_in(pc.utf8_lower(trimmed), value_set=_NOBODY)), start)
             self.scientific.add(_true(pc.match_substring_regex(trimmed, r"^\d(?:[.,]\d+)?[eE]\+?\d+$")), start)
             self.floating.add(_true(pc.match_substring_regex(trimmed, r"^\d+[.,]0+$")), start)
         elif pa.types.is_floating(plain.type):
@@ -345,6 +348,7 @@ class Seen:
     persons: Ids = field(default_factory=Ids)
     records: Ids = field(default_factory=Ids)
     features: dict[str, FeatureTally] = field(default_factory=dict)
+    hollow: Tally = field(default_factory=Tally)
     keys: list[Keys] = field(default_factory=list)
 
 

@@ -8,11 +8,12 @@ What is kept in memory grows with the rows by two numbers each.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from crossward.errors import CrosswardError
 from crossward.study import Study
@@ -34,6 +35,8 @@ from crossward_site.data.shapes import Oddity, looks_like_name, odd_number, odd_
 from crossward_site.data.telling import Telling, words_of
 
 MOST_NAMES = 5
+HOLLOW = 0.8
+"""A row that lacks so many of its features, and its label, may be no record at all."""
 
 
 def survey(table: Table, mapping: DataMap, study: Study | None = None, *, most: int = 1) -> CheckReport:
@@ -113,9 +116,15 @@ class _Survey:
             for name, mapped in mapping.labels.items():
                 self._find(mapped.column, "label", f"label {name}", name)
             return
+        label = label_column(study, mapping)
+        wanted = dict.fromkeys([*(mapping.of_feature(feature.name).column for feature in study.features), label.column])
+        if len(wanted) > 1 and not wanted.keys() & self._seen.columns.keys() and not self._alike(wanted):
+            cause = f"None of the {len(wanted)} columns that the study is read from is there."
+            fix = f"Is this the right table, with the column names first? Else map its columns{_some(self._free())}."
+            self._telling.tell("error", cause, fix)
+            return
         for feature in study.features:
             self._prepare_feature(feature)
-        label = label_column(study, mapping)
         if self._find(label.column, "label", f"label {label.name}", label.name):
             self._seen.label = label
 
@@ -145,6 +154,11 @@ class _Survey:
             self._telling.mending.rename(column, alike, feature, label=use == "label")
         return False
 
+    def _alike(self, wanted: Iterable[str]) -> bool:
+        """Whether any of these may be there, spelled otherwise."""
+        free = self._free()
+        return any(nearest(name, free) for name in wanted)
+
     def _free(self) -> list[str]:
         """The columns that nothing is read from: what is missing may be one of these, and none of the others."""
         mapping, study = self._mapping, self._study
@@ -158,6 +172,7 @@ class _Survey:
         seen, start = self._seen, self._seen.rows
         keys = np.zeros(batch.num_rows, np.uint64)
         label, there = self._add_label(batch, start), set(batch.schema.names)
+        hollow = np.zeros(batch.num_rows, np.int64)
         for place, (name, column) in enumerate(seen.columns.items()):
             if name not in there:
                 continue
@@ -166,16 +181,25 @@ class _Survey:
             column.distinct.add(values)
             if label is not None and "label" not in column.use:
                 column.leak.add(values, label.read)
-            found = self._add_column(batch, column, values, label, start)
+            found = self._add_column(batch, column, values, label, start, hollow)
             if name != self._mapping.record:  # by its id every row differs
                 mix(keys, found, place)
+        if label is not None and len(seen.features) > 1:
+            empty = np.flatnonzero(hollow >= HOLLOW * len(seen.features))
+            seen.hollow.add(empty[np.isin(empty, label.missing)], start)
         seen.keys.append(keys)
         seen.rows += batch.num_rows
 
     def _add_column(
-        self, batch: pa.RecordBatch, column: Column, values: pa.Array, label: Values[np.intp] | None, start: int
+        self,
+        batch: pa.RecordBatch,
+        column: Column,
+        values: pa.Array,
+        label: Values[np.intp] | None,
+        start: int,
+        hollow: NDArray[np.int64],
     ) -> Keys:
-        """Count one column, by what it is used for; a number for each of its values."""
+        """Count one column, by what it is used for; a number for each of its values. `hollow`: features missing."""
         if column.name == self._mapping.person:
             found = self._seen.persons.add(values, start)
             column.missing = self._seen.persons.blank.count
@@ -183,7 +207,7 @@ class _Survey:
             found = self._seen.records.add(values, start)
             column.missing = self._seen.records.blank.count
         elif tallies := self._by_column.get(column.name):
-            found = self._add_features(column, tallies, values, start)
+            found = self._add_features(column, tallies, values, start, hollow)
         elif label is not None and self._seen.label is not None and column.name == self._seen.label.column:
             column.missing += len(label.missing)
             found = number_keys(label)
@@ -191,10 +215,13 @@ class _Survey:
             found = column.look(values, start)
         return found
 
-    def _add_features(self, column: Column, tallies: list[FeatureTally], values: pa.Array, start: int) -> Keys:
+    def _add_features(
+        self, column: Column, tallies: list[FeatureTally], values: pa.Array, start: int, hollow: NDArray[np.int64]
+    ) -> Keys:
         for tally in tallies:
             read: Values[Any] = tally.part.read(values)
             tally.add(read, start)
+            hollow[read.missing] += 1
         column.missing += len(read.missing)
         column.numbers = isinstance(tally.part, NumberColumn)
         column.tell_odd(values, read.unread, start, self._kind_of(tally.part))

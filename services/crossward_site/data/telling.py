@@ -11,7 +11,7 @@ from crossward.learning.encoding.values import FLAG_WORDS
 from crossward.study import Study
 from crossward_connector.tables import Table
 from crossward_site.data.check_views import Problem, Severity
-from crossward_site.data.counting import Column, FeatureTally, Ids, Seen, Tally, copies
+from crossward_site.data.counting import MOST_LINES, Column, FeatureTally, Ids, Seen, Tally, copies
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.mending import Mending
 from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn
@@ -44,6 +44,12 @@ class Telling:
         self._tell_faults()
         persons = self._tell_persons(most)
         self._tell_label()
+        self.tell_tally(
+            "warning",
+            self._seen.hollow,
+            "Records without a label and with next to no features.",
+            "Remove them if they are none, such as a total below the table: each would be a person.",
+        )
         for name in self._seen.features:
             self._tell_feature(name)
         self._tell_columns()
@@ -51,20 +57,23 @@ class Telling:
 
     def _tell_faults(self) -> None:
         unit = "line" if self._table.form.kind == "csv" else "row"
+        alike: dict[tuple[str | None, str, str], list[int | None]] = {}
         for fault in self._table.faults:
-            line = None if fault.line is None else f"{unit} {fault.line}"
+            alike.setdefault((fault.column, fault.cause, fault.fix), []).append(fault.line)
+        for (column, cause, fix), numbers in alike.items():
+            lines = tuple(f"{unit} {number}" for number in numbers if number is not None)
             self._problems.append(
                 Problem(
                     severity="error",
-                    column=fault.column,
-                    line=line,
-                    lines=() if line is None else (line,),
-                    count=1,
-                    cause=fault.cause,
-                    fix=fault.fix,
+                    column=column,
+                    line=lines[0] if lines else None,
+                    lines=lines[:MOST_LINES],
+                    count=len(numbers),
+                    cause=cause,
+                    fix=fix,
                 )
             )
-        if self._seen.rows == 0:
+        if self._seen.rows == 0 and not alike:
             self.tell("error", "The table has no records.", "Give at least one.")
 
     def _tell_persons(self, most: int) -> int:
@@ -103,6 +112,12 @@ class Telling:
     def _tell_ids(self, column: str, what: str, ids: Ids) -> None:
         told: tuple[tuple[Tally, Severity, str, str], ...] = (
             (ids.blank, "error", f"Records without their {what}.", f"Every record needs its {what}."),
+            (
+                ids.words,
+                "error",
+                f"Words for a missing value where the {what} is due: all such records would be one {what}'s.",
+                f"Every record needs its {what}.",
+            ),
             (
                 ids.scientific,
                 "error",
@@ -164,12 +179,12 @@ class Telling:
         share = counts["missing"] / max(1, self._seen.rows)
         if share >= 1:
             self.tell("error", "Every value is missing.", "Map the feature to another column.", column, name)
-        elif counts["missing"] and (part.feature.default is None or share > MUCH_MISSING):
+        elif counts["missing"] > self._seen.hollow.count and (part.feature.default is None or share > MUCH_MISSING):
             used = "the study's default" if part.feature.default is not None else "nothing, as the study has no default"
             self.tell_tally(
                 "warning",
                 tally.first["missing"],
-                f"Missing in {share:.0%} of the records; they count as {used}.",
+                f"Missing in {_percent(share)} of the records; they count as {used}.",
                 "Fill the column where you can.",
                 column,
                 name,
@@ -387,6 +402,10 @@ def _meant(texts: set[str], words: Sequence[str]) -> dict[str, str]:
 
 def _plural(count: int, one: str, several: str) -> str:
     return f"{count:,} {one}" if count == 1 else f"{count:,} {several}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else "less than 1%"
 
 
 def _shapes(tally: Tally) -> list[str]:

@@ -272,6 +272,38 @@ def test_faults_of_the_form_and_a_file_without_records() -> None:
     told(one, None, "All cells are in one column")
 
 
+def test_faults_of_one_kind_are_one_problem_with_all_their_lines() -> None:
+    faults = [Fault("The header has 3 columns, this record 4.", "Mend it.", line) for line in range(2, 30)]
+    report = survey(Given(pa.table(good()), faults=tuple(faults), kind="csv"), DataMap(person="id"), STUDY)
+    problem = told(report, None, "this record 4")
+    assert (problem.count, problem.lines[:2], len(problem.lines)) == (28, ("line 2", "line 3"), 10)
+    nothing = survey(read_csv_bytes(b"id,crp,ill\n", lenient=True), DataMap(person="id"), None)
+    assert [problem.cause for problem in nothing.problems] == ["There are columns and no records."]
+
+
+def test_a_total_below_the_table_is_one_warning() -> None:
+    table = {name: [*list(values), None] for name, values in good().items()}
+    report = check(table | {"id": [*good()["id"], "Total"], "crp": [*good()["crp"], 40.0]})
+    assert told(report, None, "next to no features").lines == ("row 201",)
+    assert [problem.cause for problem in report.problems if "Missing in" in problem.cause] == []
+    few = check(good() | {"bmi": [None, *good()["bmi"][1:]]})
+    assert [problem.cause for problem in few.problems] == [
+        "Missing in less than 1% of the records; they count as nothing, as the study has no default."
+    ]
+
+
+def test_another_table_altogether_is_one_error() -> None:
+    report = survey(Given(pa.table({"id": ["1"], "Station": ["x"]})), DataMap(person="id"), STUDY)
+    [problem] = [problem for problem in report.problems if problem.severity == "error"]
+    assert problem.cause == "None of the 6 columns that the study is read from is there."
+    assert "'Station'" in problem.fix
+
+
+def test_words_for_missing_are_nobodys_ids() -> None:
+    report = check(good() | {"id": ["NA", "k.A.", *good()["id"][2:]]})
+    assert told(report, "id", "would be one person's").lines == ("row 1", "row 2")
+
+
 def test_headers_that_are_records_are_not_told() -> None:
     table = pa.table({"4711": ["1"], "Meier-77123456": ["b"], "12.05.1960": ["c"]})
     report = survey(Given(table, kind="csv"), DataMap(person="4711"), None)
