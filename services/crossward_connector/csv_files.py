@@ -302,18 +302,16 @@ class CsvReading:
         """Tell the rows that repeat the column names, as files do that were put one below the other; leave them out."""
         if table.num_columns < 2:
             return table, lines
-        first, *others = zip(table.columns, self.schema.names, strict=True)
-        again = np.flatnonzero(pc.equal(*first).to_numpy())
-        for column, name in others if len(again) else ():
-            again = again[pc.equal(column.take(pa.array(again)), name).to_numpy()]
-        if not len(again):
+        again = pc.equal(table.column(0), self.schema.names[0])
+        if not pc.any(again).as_py():
             return table, lines
-        told = len(lines) == table.num_rows
-        for row in again.tolist():
+        for column, name in zip(table.columns[1:], self.schema.names[1:], strict=True):
+            again = pc.and_(again, pc.equal(column, name))
+        rows, told = np.flatnonzero(again.to_numpy()), len(lines) == table.num_rows
+        for row in rows.tolist():
             fix = "Remove such lines: files that are put together have one line of names."
             self.faults.add(Fault("The column names stand here again.", fix, int(lines[row]) if told else None))
-        kept = np.delete(np.arange(table.num_rows), again)
-        return table.take(pa.array(kept)), lines[kept] if told else lines
+        return table.filter(pc.invert(again)), np.delete(lines, rows) if told else lines
 
     def _check_bytes(self, chunk: bytes) -> None:
         if (zero := chunk.find(b"\0")) >= 0:
