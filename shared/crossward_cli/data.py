@@ -30,7 +30,10 @@ FilePath = Annotated[str | None, typer.Argument(metavar="FILE", help=FILE_HELP)]
 Connection = Annotated[str | None, typer.Option(help="A connection that the settings file declares, with --query.")]
 Query = Annotated[str | None, typer.Option(help="The SQL query: one SELECT.")]
 Person = Annotated[str | None, typer.Option(help="The column that says whom a record is about.")]
-Mapping = Annotated[Path | None, typer.Option(help="YAML: columns, units, codes, missing words where they differ.")]
+Mapping = Annotated[
+    Path | None,
+    typer.Option(help="YAML: columns, units, codes, missing words where they differ; docs/data.md has an example."),
+]
 StudyFile = Annotated[Path | None, typer.Option(help="A study file that the data should fit.")]
 PerPerson = Annotated[int, typer.Option(min=1, max=100, help="Keep at most so many of a person's records.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -241,7 +244,10 @@ def jobs(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, 
     columns = ("number", "kind", "dataset", "state", "cause")
     print_table(
         ("asked", *columns, "progress"),
-        ((job["asked"][:16], *(job[key] or "" for key in columns), f"{job['progress']:.0%}") for job in known),
+        (
+            (job["asked"][5:16].replace("T", " "), *(job[key] or "" for key in columns), f"{job['progress']:.0%}")
+            for job in known
+        ),
     )
 
 
