@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
@@ -139,6 +140,7 @@ class CsvReading:
             self._drop(records, 0)
             return self._header(CsvOptions(told, options.encoding, options.decimal))
         lines = [self._record(records, row) for row in range(min(50, records.filled().size))]
+        self._check_above(lines, records.lines(self._line), told)
         delimiter = self._find_delimiter(lines, told)
         if first.count(delimiter) > 4 * limits.columns:
             check_count(first.count(delimiter) + 1, limits, faults)
@@ -173,6 +175,21 @@ class CsvReading:
             cause = f"Its cells are separated by {DELIMITERS[best]}, not by {DELIMITERS.get(told, repr(told))}."
             raise self.faults.fatal(Fault(cause, f"Give {best!r} as the delimiter, or none: it is found by looking."))
         return told or best or ","
+
+    def _check_above(self, lines: list[str], numbers: Longs, told: str | None) -> None:
+        """Refuse a file whose table begins further down, below a title and remarks: they name no columns."""
+        bare = [_QUOTED.sub("", line) for line in lines]
+        for delimiter in [told] if told else DELIMITERS:
+            counts = [line.count(delimiter) for line in bare]
+            usual = max(set(counts), key=counts.count)
+            head = counts.index(usual)
+            most = max(
+                (line.count(other) for line in bare[:head] for other in DELIMITERS), default=0
+            )  # 1,5;2,5 is no head
+            if head and usual > 1 and 2 * counts.count(usual) > len(counts) and 2 * most < usual:
+                above = f"lines 1 to {numbers[head] - 1}" if numbers[head] > 2 else "line 1"
+                cause = f"The table begins in line {numbers[head]}: what stands above it is no part of it."
+                raise self.faults.fatal(Fault(cause, f"Remove {above}: the column names come first.", int(numbers[0])))
 
     def _check_names(self, names: list[str], line: int) -> None:
         filled = [name for name in names if name]
@@ -252,6 +269,7 @@ class CsvReading:
                 invalid.clear()
                 table = self._arrow(text, multiline, False, invalid)
                 lines = self._without(invalid, lines)
+        table, lines = self._without_names(table, lines)
         self._rows += table.num_rows
         check_rows(self._rows, self._limits, self.faults)
         progress = self._blocks.progress(len(self._data) - len(chunk))
@@ -273,9 +291,27 @@ class CsvReading:
             if row.actual_columns > row.expected_columns:
                 fix = "Put cells that hold the separator (a decimal comma, a remark) into quotes."
             else:
-                fix = "Fill up the record; a line break inside a cell must stand in quotes."
+                fix = (
+                    "Fill up the record, or remove it if it is none, such as a total below the table; "
+                    "a line break inside a cell must stand in quotes."
+                )
             self.faults.add(Fault(cause, fix, int(lines[index]) if index < len(lines) else None))
         return np.delete(lines, numbers[numbers < len(lines)])
+
+    def _without_names(self, table: Any, lines: Longs) -> tuple[Any, Longs]:
+        """Tell the rows that repeat the column names, as files do that were put one below the other; leave them out."""
+        if table.num_columns < 2:
+            return table, lines
+        again = pc.equal(table.column(0), self.schema.names[0])
+        if not pc.any(again).as_py():
+            return table, lines
+        for column, name in zip(table.columns[1:], self.schema.names[1:], strict=True):
+            again = pc.and_(again, pc.equal(column, name))
+        rows, told = np.flatnonzero(again.to_numpy()), len(lines) == table.num_rows
+        for row in rows.tolist():
+            fix = "Remove such lines: files that are put together have one line of names."
+            self.faults.add(Fault("The column names stand here again.", fix, int(lines[row]) if told else None))
+        return table.filter(pc.invert(again)), np.delete(lines, rows) if told else lines
 
     def _check_bytes(self, chunk: bytes) -> None:
         if (zero := chunk.find(b"\0")) >= 0:

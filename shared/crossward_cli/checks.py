@@ -39,6 +39,8 @@ def print_check(report: Mapping[str, Any]) -> None:
     told = ", ".join(f"{count} {severity}{'s' if count != 1 else ''}" for severity, count in counts.items() if count)
     verdict = "[bold green]Ready to open[/]" if report["ready"] else "[bold red]Not ready[/]"
     say(f"\n{verdict}: {told or 'nothing to mend'}.")
+    if not report.get("study"):
+        say("No study was given: --study FILE also tells how each feature would be read, and what mends it.")
 
 
 def _grouped(problems: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:

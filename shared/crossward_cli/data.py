@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +15,9 @@ import typer
 from crossward.errors import InvalidSetting
 from crossward_cli.checks import print_check
 from crossward_cli.connections import at_site
-from crossward_cli.files import read_mapping, read_text
+from crossward_cli.files import read_mapping, read_text, writing
 from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl
-from crossward_cli.output import clock_bar, print_json, print_table, say, tell
+from crossward_cli.output import clock_bar, print_error_json, print_json, print_table, say, tell
 
 if TYPE_CHECKING:
     from crossward.client.site import Heard
@@ -29,12 +30,23 @@ FilePath = Annotated[str | None, typer.Argument(metavar="FILE", help=FILE_HELP)]
 Connection = Annotated[str | None, typer.Option(help="A connection that the settings file declares, with --query.")]
 Query = Annotated[str | None, typer.Option(help="The SQL query: one SELECT.")]
 Person = Annotated[str | None, typer.Option(help="The column that says whom a record is about.")]
-Mapping = Annotated[Path | None, typer.Option(help="YAML: columns, units, codes, missing words where they differ.")]
+Mapping = Annotated[
+    Path | None,
+    typer.Option(help="YAML: columns, units, codes, missing words where they differ; docs/data.md has an example."),
+]
 StudyFile = Annotated[Path | None, typer.Option(help="A study file that the data should fit.")]
 PerPerson = Annotated[int, typer.Option(min=1, max=100, help="Keep at most so many of a person's records.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Separator = Annotated[
+    str | None, typer.Option(help="What separates a CSV's cells, such as ';' or tab; else it is found.")
+]
+Decimal = Annotated[str | None, typer.Option(help="A CSV's decimal sign, '.' or ','; else it is found.")]
+Encoding = Annotated[str | None, typer.Option(help="A CSV's encoding, such as cp1252; else it is found.")]
 
 PARQUET = (".parquet", ".pq")
+MOST_NAMED = 5
+SENSIBLE = 10.0
+"""Beyond this a lifetime epsilon is said to promise little."""
 
 
 @group.command("check")
@@ -48,18 +60,23 @@ def check(
     study: StudyFile = None,
     records_per_person: PerPerson = 1,
     suggest: Annotated[Path | None, typer.Option(help="Write a mapping that mends what a mapping can.")] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
     json: Json = False,
 ) -> None:
     """Look at data and tell every problem at once. A dry run: nothing is opened, nothing is kept."""
-    place, columns = _place(file, connection, query), _columns(person, mapping)
+    place = _place(file, connection, query, _form(separator, decimal, encoding))
+    columns = _columns(person, mapping)
     with at_site(site, site_token, ca) as client, _following(json) as heard:
         found = client.check_data(
             place, columns, records_per_person=records_per_person, study=_study(study), heard=heard
         )
     if suggest is not None:
-        suggest.write_text(found["suggestion"], encoding="utf-8")
+        with writing(suggest):
+            suggest.write_text(found["suggestion"], encoding="utf-8")
     if json:
         print_json(found)
     else:
@@ -84,6 +101,9 @@ def open_data(
     mapping: Mapping = None,
     study: StudyFile = None,
     records_per_person: PerPerson = 1,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     yes: Yes = False,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
@@ -93,7 +113,9 @@ def open_data(
     from crossward.privacy.budget import check_delta, check_epsilon
     from crossward.protocol.constants import FilterKind
 
-    place, columns = _place(file, connection, query), _columns(person, mapping)
+    _check_name(name)
+    place = _place(file, connection, query, _form(separator, decimal, encoding))
+    columns = _columns(person, mapping)
     if epsilon is not None:
         check_epsilon(epsilon)
     if delta:
@@ -120,8 +142,7 @@ def open_data(
                 study=_study(study),
                 heard=heard,
             )
-    text = f"{name} is open: {_who(report)}\nUntil a study is charged for it: crossward site data undo {name}."
-    tell(report, text, as_json=json)
+    tell(report, _opened(name, report), as_json=json)
 
 
 @group.command("refresh")
@@ -133,24 +154,29 @@ def refresh(
     query: Query = None,
     mapping: Mapping = None,
     study: StudyFile = None,
-    opt_out: Annotated[Path | None, typer.Option(help="A file of ids, one a line, who must not be in it.")] = None,
+    opt_out: Annotated[Path | None, typer.Option(help="A file of ids, one a line, who are erased, for good.")] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    yes: Yes = False,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
     json: Json = False,
 ) -> None:
     """Bring a new version, from where the last one came or from another place. Persons keep their seats."""
-    place = None if file is None and connection is None else _place(file, connection, query)
+    form = _form(separator, decimal, encoding)
+    place = None if file is None and connection is None and not form else _place(file, connection, query, form)
+    new, fits = None if mapping is None else read_mapping(mapping), _study(study)
+    ids = [] if opt_out is None else _ids(opt_out)
+    if ids and not yes:
+        _confirm_erasure(len(ids))
+    erased = None
     with at_site(site, site_token, ca) as client, _following(json) as heard:
-        if opt_out is not None:
-            client.erase(_ids(opt_out), heard)
-        new = None if mapping is None else read_mapping(mapping)
-        report = client.refresh_dataset(name, place, new, study=_study(study), heard=heard)
-    text = (
-        f"{name} is at version {report['version']}: {_who(report)}\n"
-        f"{report['came']:,} came, {report['left']:,} left, {report['stayed']:,} stayed"
-        f"{_changed(report)}. Until a study is charged for it: crossward site data undo {name}."
-    )
-    tell(report, text, as_json=json)
+        if ids:
+            erased = client.erase(ids, heard)
+        report = client.refresh_dataset(name, place, new, study=fits, heard=heard)
+    text = _refreshed(name, report) + ("" if erased is None else f"\n{_erased(erased, len(ids))}")
+    tell(report if erased is None else report | {"erased": erased}, text, as_json=json)
 
 
 @group.command("undo")
@@ -160,9 +186,7 @@ def undo(
     """Take the last version back; refused once anything was charged for it."""
     with at_site(site, site_token, ca) as client, _following(json) as heard:
         left = client.undo_dataset(name, heard)
-    version = left["version"]
-    text = f"{name} is back at version {version}." if version else f"{name} is gone, as if it had never been opened."
-    tell(left, text, as_json=json)
+    tell(left, _undone(name, left), as_json=json)
 
 
 @group.command("erase")
@@ -170,6 +194,7 @@ def erase(
     site_token: SiteToken,
     persons: Annotated[list[str] | None, typer.Argument(help="Ids, as the hospital's tables have them.")] = None,
     file: Annotated[Path | None, typer.Option(help="A file of ids, one a line.")] = None,
+    yes: Yes = False,
     site: SiteUrl = LOOPBACK_TARGET,
     ca: Ca = None,
     json: Json = False,
@@ -178,11 +203,11 @@ def erase(
     ids = [*(persons or []), *([] if file is None else _ids(file))]
     if not ids:
         raise InvalidSetting("Nobody is named.", "Give ids, or --file FILE with one a line.")
+    if not yes:
+        _confirm_erasure(len(ids))
     with at_site(site, site_token, ca) as client, _following(json) as heard:
         gone = client.erase(ids, heard)
-    rows, named = _count(gone["rows"], "row"), _count(len(ids), "named person")
-    text = f"{rows} of {named} removed from the sealed copies; new versions leave them out."
-    tell(gone, text, as_json=json)
+    tell(gone, _erased(gone, len(ids)), as_json=json)
 
 
 @group.command("report")
@@ -218,7 +243,11 @@ def jobs(site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, 
         return
     columns = ("number", "kind", "dataset", "state", "cause")
     print_table(
-        (*columns, "progress"), ((*(job[key] or "" for key in columns), f"{job['progress']:.0%}") for job in known)
+        ("asked", *columns, "progress"),
+        (
+            (job["asked"][5:16].replace("T", " "), *(job[key] or "" for key in columns), f"{job['progress']:.0%}")
+            for job in known
+        ),
     )
 
 
@@ -232,8 +261,11 @@ def follow(
 ) -> None:
     """Wait for a job that another command, or a lost connection, has left."""
     with at_site(site, site_token, ca) as client, _following(json) as heard:
-        result = client.follow(number, heard)
-    tell(result, f"Job {number} is done.", as_json=json)
+        result, job = client.follow(number, heard), client.job(number)
+    if job["kind"] == "check" and not json:
+        print_check(result)
+        return
+    tell(result, _came_of(job), as_json=json)
 
 
 @group.command("cancel")
@@ -273,6 +305,66 @@ def recover(
 
 
 # -- words ----------------------------------------------------------------------------------------------------------
+def _opened(name: str, report: dict[str, Any]) -> str:
+    until = f"Until a study is charged for it: crossward site data undo {name}."
+    return "\n".join([f"{name} is open: {_who(report)}", *_doubts(report), until])
+
+
+def _refreshed(name: str, report: dict[str, Any]) -> str:
+    came = (
+        f"{report['came']:,} came, {report['left']:,} whom earlier versions had are not in it, "
+        f"{report['stayed']:,} stayed{_changed(report)}."
+    )
+    until = f"Until a study is charged for it: crossward site data undo {name}."
+    return "\n".join([f"{name} is at version {report['version']}: {_who(report)}", came, *_doubts(report), until])
+
+
+def _undone(name: str, left: dict[str, Any]) -> str:
+    version = left["version"]
+    return f"{name} is back at version {version}." if version else f"{name} is gone, as if it had never been opened."
+
+
+def _erased(gone: dict[str, Any], named: int | None = None) -> str:
+    whose = "" if named is None else f" of {_count(named, 'named person')}"
+    text = f"{_count(gone['rows'], 'row')}{whose} removed from the sealed copies; new versions leave them out."
+    if not gone.get("strangers"):
+        return text
+    return (
+        f"{text}\n{_count(gone['strangers'], 'id')} named nobody who was ever here: are they spelled as in the table?"
+    )
+
+
+def _came_of(job: dict[str, Any]) -> str:
+    """What a job that was followed gave, as the command that asked for it would have said."""
+    done, name, result = f"Job {job['number']} is done", job["dataset"], job["result"]
+    said = {"open": _opened, "refresh": _refreshed, "undo": _undone}.get(job["kind"])
+    if said is not None and name:
+        return f"{done}: {said(name, result)}"
+    return f"{done}: {_erased(result)}" if job["kind"] == "erase" else f"{done}."
+
+
+def _doubts(report: dict[str, Any]) -> list[str]:
+    """What a study could not use of the data, told while it can still be undone."""
+    if not (fit := report.get("fit")):
+        return []
+    labelled = fit["rows"] - fit["unlabelled"]
+    unread = {name: counts["unread"] for name, counts in fit["features"].items() if counts["unread"]}
+    doubts = []
+    if not labelled:
+        doubts.append("No label can be read.")
+    elif fit["positives"] in (0, labelled):
+        doubts.append(f"All labels are {'positive' if fit['positives'] else 'negative'}.")
+    if labelled and fit["unlabelled"]:
+        doubts.append(f"{_count(fit['unlabelled'], 'row')} without a label that can be read: nothing learns from them.")
+    if unread:
+        named = ", ".join(f"{name} {count:,}" for name, count in list(unread.items())[:MOST_NAMED])
+        more = f" and {len(unread) - MOST_NAMED} more" if len(unread) > MOST_NAMED else ""
+        doubts.append(f"Values that cannot be read and count as missing: {named}{more}.")
+    if doubts:
+        doubts.append("`crossward site data check`, asked the same way, tells the lines, and what mends them.")
+    return [f"For the study {fit['study']}: {doubts[0]}", *doubts[1:]] if doubts else []
+
+
 def _who(report: dict[str, Any]) -> str:
     known = f", {report['known']:,} of them known from before" if report["known"] else ""
     dropped = f"; {_count(report['records_dropped'], 'record')} beyond those kept" if report["records_dropped"] else ""
@@ -298,7 +390,17 @@ def _meaning(epsilon: float, records: int) -> str:
         f"Whoever suspects something about a person with 1 % may after everything be sure of it with at most "
         f"{after[0]:.3g} %, and with 50 % at most {after[1]:.3g} %.\n"
         "The budget is final once the first study is charged; until then `data undo` takes this back."
+        + ("\nAbove 10 it promises next to nothing: common choices are 0.1 to 10." if epsilon > SENSIBLE else "")
     )
+
+
+def _confirm_erasure(count: int) -> None:
+    say(
+        f"{_count(count, 'person')} will be removed from every sealed copy, and kept out of all data to come. "
+        "This is final: no command brings them back. What was spent for them stays spent.",
+        wrap=True,
+    )
+    _confirm("Erase?")
 
 
 def _confirm(question: str) -> None:
@@ -308,17 +410,51 @@ def _confirm(question: str) -> None:
 
 
 # -- what is asked --------------------------------------------------------------------------------------------------
-def _place(file: str | None, connection: str | None, query: str | None) -> dict[str, Any]:
+def _is_slug(name: str) -> bool:
+    from crossward.values import SLUG
+
+    return re.fullmatch(SLUG, name) is not None and len(name) <= 64
+
+
+def _check_name(name: str) -> None:
+    if not _is_slug(name):
+        raise InvalidSetting(
+            f"{name!r} cannot name a dataset.", "Take lower-case letters and digits, with single dashes between."
+        )
+
+
+def _form(separator: str | None, decimal: str | None, encoding: str | None) -> dict[str, str]:
+    """How a CSV is written, where the steward says so."""
+    if separator is not None:
+        separator = {"tab": "\t", "\\t": "\t"}.get(separator.lower(), separator)
+        if len(separator) != 1:
+            raise InvalidSetting(f"{separator!r} cannot separate cells.", "Give one character, such as ';', or tab.")
+    if decimal not in (None, ".", ","):
+        raise InvalidSetting(f"{decimal!r} is no decimal sign.", "Give --decimal . or --decimal ,")
+    given = {"delimiter": separator, "decimal": decimal, "encoding": encoding}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _place(file: str | None, connection: str | None, query: str | None, form: dict[str, str]) -> dict[str, Any]:
     """Where the data lie: a file under a root, or a query on a connection."""
     if (file is None) == (connection is None) or (connection is None) != (query is None):
         raise InvalidSetting("Say where the data lie in one way.", "FILE as ROOT/PATH, or --connection NAME --query Q.")
     if connection is not None:
+        if form:
+            raise InvalidSetting("A query has no separator, decimal sign or encoding.", "Leave them out.")
         return {"kind": "sql", "connection": connection, "query": query}
     root, _, path = str(file).partition("/")
     if not path:
         raise InvalidSetting(f"{file} names no root.", "Write ROOT/PATH: the settings file declares the roots.")
+    if not _is_slug(root):
+        raise InvalidSetting(
+            f"{file} does not begin with the name of a root.",
+            "Write ROOT/PATH, not a path of this machine: [data_roots] in the site's settings file names the roots.",
+        )
+    if ".." in path.split("/"):
+        raise InvalidSetting(f"{file} leaves its root.", "Write a path below the root, without `..`.")
     kind = "parquet" if path.lower().endswith(PARQUET) or path.endswith("/") else "csv"
-    return {"kind": kind, "root": root, "path": path}
+    return {"kind": kind, "root": root, "path": path, **form}
 
 
 def _columns(person: str | None, mapping: Path | None) -> dict[str, Any]:
@@ -340,10 +476,27 @@ def _ids(path: Path) -> list[str]:
 
 @contextmanager
 def _following(json: bool) -> Iterator[Heard]:
-    """Shows how far a job is while it goes on, where somebody looks."""
-    if json or not sys.stderr.isatty():
-        yield lambda job: None
-        return
-    with clock_bar() as bar:
-        task = bar.add_task("waiting", total=1.0)
-        yield lambda job: bar.update(task, completed=job["progress"], description=job["step"] or job["state"])
+    """Shows how far a job is while it goes on, where somebody looks; whoever stops looking is told that it goes on."""
+    last: dict[str, Any] = {}
+    try:
+        if json or not sys.stderr.isatty():
+            yield last.update
+            return
+        with clock_bar() as bar:
+            task = bar.add_task("waiting", total=1.0)
+
+            def show(job: dict[str, Any]) -> None:
+                last.update(job)
+                bar.update(task, completed=job["progress"], description=job["step"] or job["state"])
+
+            yield show
+    except KeyboardInterrupt:
+        if last:
+            number, ours = last["number"], "crossward site data"
+            cause = f"Job {number} goes on at the site."
+            fix = f"`{ours} follow {number}` waits for it, `{ours} cancel {number}` ends it."
+            if json:
+                print_error_json("Interrupted", cause, fix)
+            else:
+                print(cause, fix, file=sys.stderr)
+        raise

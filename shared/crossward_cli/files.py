@@ -47,12 +47,33 @@ def read_mapping(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        content = yaml.safe_load(read_text(path))
+        content = _yaml_with_plain_names(read_text(path))
     except yaml.YAMLError as error:
-        raise InvalidSetting(f"{path} cannot be read: {error}", "Give a YAML file.") from None
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f", line {mark.line + 1}"
+        words = getattr(error, "problem", None) or "it is not YAML"
+        fix = "Mend the YAML: brackets and quotes are closed, names end with a colon and a blank."
+        raise InvalidSetting(f"{path}{line} cannot be read: {words}.", fix) from None
     if not isinstance(content, dict):
         raise InvalidSetting(f"{path} does not hold names and values.", "Give a YAML mapping.")
     return content
+
+
+def _yaml_with_plain_names(text: str) -> Any:
+    """YAML whose names are texts as they are written: to YAML alone, `no` is false and `01` is 1."""
+    import yaml
+
+    def plain(loader: yaml.SafeLoader, node: yaml.MappingNode) -> Any:
+        for name, _ in node.value:
+            if isinstance(name, yaml.ScalarNode) and name.tag != "tag:yaml.org,2002:merge":
+                name.tag = "tag:yaml.org,2002:str"
+        return loader.construct_yaml_map(node)
+
+    class Loader(yaml.SafeLoader):
+        """With plain names."""
+
+    Loader.add_constructor("tag:yaml.org,2002:map", plain)
+    return yaml.load(text, Loader)
 
 
 def read_records(path: Path) -> list[dict[str, Any]] | str:

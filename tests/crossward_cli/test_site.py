@@ -156,6 +156,7 @@ class Asked:
         (("--epsilon", "1", "--connection", "clinic", "--query", "SELECT 1"), InvalidSetting, "in one way"),
         (("--epsilon", "1"), InvalidSetting, "Nobody is there to ask"),
         ((), InvalidSetting, "no budget yet"),
+        (("--epsilon", "50"), InvalidSetting, "Nobody is there to ask"),
     ],
 )
 def test_data_are_not_opened_with_mistaken_options(crossward, monkeypatch, options, kind, words):
@@ -171,6 +172,12 @@ def test_data_are_not_opened_with_mistaken_options(crossward, monkeypatch, optio
         (("a.csv", "--person", "p"), "names no root"),
         (("--person", "p"), "in one way"),
         (("--connection", "clinic", "--person", "p"), "in one way"),
+        (("/srv/files/a.csv", "--person", "p"), "does not begin with the name of a root"),
+        (("./files/a.csv", "--person", "p"), "does not begin with the name of a root"),
+        (("files/../a.csv", "--person", "p"), "leaves its root"),
+        (("files/a.csv", "--person", "p", "--separator", "::"), "cannot separate cells"),
+        (("files/a.csv", "--person", "p", "--decimal", "x"), "no decimal sign"),
+        (("--connection", "c", "--query", "SELECT 1", "--person", "p", "--decimal", ","), "has no separator"),
         (("files/a.csv",), "whom a record is about"),
     ],
 )
@@ -205,12 +212,97 @@ def test_opening_says_what_the_budget_means_and_how_it_is_undone(crossward, monk
     assert "with 50 % at most 95.3 %" in meant
 
 
+def test_opening_says_what_the_study_cannot_use(crossward, monkeypatch):
+    """It can be undone now, and not once it is charged."""
+    command = ("site", "data", "open", "hearts", "files/a.csv", "--person", "p", "--yes", *TOKEN)
+    Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT)
+    shown = crossward(*command)
+    for words in ("study s1: 2 rows without a label", "count as missing: bmi 4.", "data check`", "undo hearts"):
+        assert words in shown
+    fit = REPORT["fit"] | {"positives": 0, "unlabelled": 1100}
+    Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT | {"fit": fit})
+    assert "For the study s1: No label can be read." in crossward(*command)
+    Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT | {"fit": fit | {"unlabelled": 0}})
+    assert "All labels are negative." in crossward(*command)
+    good = fit | {"positives": 5, "unlabelled": 0, "features": {}}
+    Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT | {"fit": good})
+    assert "For the study" not in crossward(*command)
+
+
+def test_a_large_budget_is_said_to_promise_little_and_a_name_must_be_plain(crossward, monkeypatch):
+    Asked(monkeypatch, open_dataset=REPORT)
+    command = ("files/a.csv", "--person", "p", *TOKEN)
+    asking = ["site", "data", "open", "hearts", *command, "--epsilon", "50"]
+    said = typer.testing.CliRunner().invoke(commands, asking).stdout
+    assert "promises next to nothing" in " ".join(said.split())
+    with pytest.raises(InvalidSetting, match="'My Hearts' cannot name a dataset"):
+        crossward("site", "data", "open", "My Hearts", *command, "--epsilon", "1", "--yes")
+
+
+def test_how_a_csv_is_written_may_be_told(crossward, monkeypatch):
+    asked = Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT, refresh_dataset=REPORT | {"version": 2})
+    form = ("files/a.csv", "--separator", "tab", "--decimal", ",", "--encoding", "cp1252", *TOKEN)
+    crossward("site", "data", "open", "hearts", "--person", "p", "--yes", *form)
+    crossward("site", "data", "refresh", "hearts", *form)
+    told = {"delimiter": "\t", "decimal": ",", "encoding": "cp1252"}
+    assert [call[2] for call in asked.calls] == [{"kind": "csv", "root": "files", "path": "a.csv"} | told] * 2
+
+
+def test_names_in_a_mapping_are_as_they_are_written(crossward, monkeypatch, tmp_path):
+    """To YAML alone `no` is false, and 01 is 1."""
+    mapping = tmp_path / "map.yaml"
+    mapping.write_text("person: p\nfeatures: {sex: {column: sex, recode: {no: 1, 01: m, -9: null}}}\n")
+    asked = Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT)
+    crossward("site", "data", "open", "hearts", "files/a.csv", "--mapping", mapping, "--yes", *TOKEN)
+    assert asked.calls[0][3]["features"]["sex"]["recode"] == {"no": 1, "01": "m", "-9": None}
+    mapping.write_text("person: [patient\n")
+    with pytest.raises(InvalidSetting, match=r"map.yaml, line 2 cannot be read"):
+        crossward("site", "data", "open", "hearts", "files/a.csv", "--mapping", mapping, "--yes", *TOKEN)
+
+
+def test_who_stops_looking_is_told_that_the_job_goes_on(monkeypatch):
+    def interrupted(client, *given, heard, **named):
+        heard({"number": 7, "state": "running", "progress": 0.5, "step": "reading"})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SiteClient, "check_data", interrupted)
+    for options in ((), ("--json",)):
+        arguments = ["site", "data", "check", "files/a.csv", "--person", "p", *options, *TOKEN]
+        left = typer.testing.CliRunner().invoke(commands, arguments)
+        assert left.exit_code == 130
+        assert "Job 7 goes on" in left.stderr
+        assert "follow 7" in left.stderr
+    assert json.loads(left.stderr)["error"] == "Interrupted"
+
+
+def test_a_job_that_was_left_says_what_it_gave(crossward, monkeypatch):
+    def leaves(kind, result, dataset="hearts"):
+        job = {"number": 7, "kind": kind, "dataset": dataset, "state": "done", "result": result}
+        monkeypatch.setattr(SiteClient, "job", lambda client, number: job)
+        return " ".join(crossward("site", "data", "follow", "7", *TOKEN).split())
+
+    assert "Job 7 is done: hearts is open: 1,200 rows" in leaves("open", REPORT)
+    assert "hearts is at version 2" in leaves("refresh", REPORT | {"version": 2})
+    assert "hearts is back at version 3." in leaves("undo", {"version": 3})
+    assert "3 rows removed" in leaves("erase", {"rows": 3, "strangers": 0}, None)
+    assert leaves("recover", {"line": 4}, None) == "Job 7 is done."
+
+
 def test_a_refresh_says_who_came_and_who_left(crossward, monkeypatch, tmp_path):
-    asked = Asked(monkeypatch, refresh_dataset=REPORT | {"version": 2, "changed": 5}, erase={"rows": 2})
+    gone = {"rows": 2, "strangers": 1}
+    asked = Asked(monkeypatch, refresh_dataset=REPORT | {"version": 2, "changed": 5}, erase=gone)
     ids = tmp_path / "ids.txt"
     ids.write_text("p1\n\n p2 \n")
-    shown = " ".join(crossward("site", "data", "refresh", "hearts", "--opt-out", ids, *TOKEN).split())
-    for words in ("at version 2", "30 came, 20 left, 1,070 stayed, 5 of them changed beyond belief", "undo hearts"):
+    with pytest.raises(InvalidSetting, match="Nobody is there to ask"):
+        crossward("site", "data", "refresh", "hearts", "--opt-out", ids, *TOKEN)
+    assert asked.calls == []
+    shown = " ".join(crossward("site", "data", "refresh", "hearts", "--opt-out", ids, "--yes", *TOKEN).split())
+    for words in (
+        "at version 2",
+        "30 came, 20 whom earlier versions had are not in it, 1,070 stayed, 5 of them changed beyond belief",
+        "undo hearts",
+        "1 id named nobody who was ever here",
+    ):
         assert words in shown
     assert [call[0] for call in asked.calls] == ["erase", "refresh_dataset"]
     assert asked.calls[0][1] == ["p1", "p2"]
@@ -219,9 +311,13 @@ def test_a_refresh_says_who_came_and_who_left(crossward, monkeypatch, tmp_path):
 
 def test_undo_erase_recover_jobs(crossward, monkeypatch):
     job = {"number": 7, "kind": "open", "dataset": "a", "state": "running", "cause": "", "progress": 0.5}
-    asked = Asked(monkeypatch, budget=BUDGET, undo_dataset={"version": None}, erase={"rows": 3}, recover={"line": 9})
+    job |= {"asked": "2026-03-01T12:00:00Z"}
+    gone = {"rows": 3, "strangers": 0}
+    asked = Asked(monkeypatch, budget=BUDGET, undo_dataset={"version": None}, erase=gone, recover={"line": 9})
     assert "as if it had never been opened" in crossward("site", "data", "undo", "a", *TOKEN)
-    assert "3 rows of 2 named persons removed" in crossward("site", "data", "erase", "p1", "p2", *TOKEN)
+    assert "3 rows of 2 named persons removed" in crossward("site", "data", "erase", "p1", "p2", "--yes", *TOKEN)
+    with pytest.raises(InvalidSetting, match="Nobody is there to ask"):
+        crossward("site", "data", "erase", "p1", *TOKEN)
     with pytest.raises(InvalidSetting, match="Nobody is named"):
         crossward("site", "data", "erase", *TOKEN)
     with pytest.raises(InvalidSetting, match="Nobody is there to ask"):

@@ -60,6 +60,37 @@ def test_what_is_told_is_believed():
     assert (table.form.encoding, table.form.decimal) == ("latin-1", ",")
 
 
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_a_title_above_the_table_is_named_with_the_line_where_the_table_begins(sign):
+    table = "id,a,b,c\n" + "1,2,3,4\n" * 30
+    data = "Export of the laboratory\nWard: 3\n\nmade on 01.02.2026\n" + table.replace(",", sign)
+    with pytest.raises(InvalidData, match=r"table begins in line 5.*Remove lines 1 to 4"):
+        read_csv_bytes(data.encode())
+    with pytest.raises(InvalidData, match=r"table begins in line 2.*Remove line 1:"):
+        read_csv_bytes(("Export\n" + table).encode())
+
+
+@pytest.mark.parametrize(
+    "data", ["a;b;c\n1,5;2,5;3,5\n", "a,b,c,\n1,2,3\n", "note\nx, y\n", "a\n1,5\n2,5\n", "a,b\n1\n"]
+)
+def test_a_table_without_a_title_has_none(data):
+    assert read_csv_bytes(data.encode(), lenient=True).form.names
+
+
+def test_column_names_that_come_again_are_told_and_left_out():
+    data = b"id,a\n1,2\nid,a\n3,4\nid,5\nid,a\n"
+    table = read_csv_bytes(data, lenient=True)
+    rows = [row for batch in table.batches() for row in batch.to_pylist()]
+    assert rows == [{"id": "1", "a": "2"}, {"id": "3", "a": "4"}, {"id": "id", "a": "5"}]
+    assert [(fault.line, fault.cause) for fault in table.faults] == [
+        (3, "The column names stand here again."),
+        (6, "The column names stand here again."),
+    ]
+    assert [table.line(row) for row in range(3)] == ["line 2", "line 4", "line 5"]
+    with pytest.raises(InvalidData, match="line 3: The column names stand here again"):
+        list(read_csv_bytes(data).batches())
+
+
 def test_excels_own_hint_is_no_header():
     table, rows = read(b"sep=;\na;b\n1;2\n")
     assert rows == [{"a": "1", "b": "2"}]

@@ -25,7 +25,7 @@ from crossward_site.data import units
 from crossward_site.data.check_views import FeatureCheck, Kind
 from crossward_site.data.mapping import Codes, ColumnMap, value_text
 from crossward_site.data.reading import NO_ROWS, FeatureWords, NumberColumn, Rows, Values, WordColumn, flat
-from crossward_site.data.shapes import MISSING_CODES, Oddity, is_thousands, odd_number, shape
+from crossward_site.data.shapes import MISSING_CODES, MISSING_WORDS, Oddity, is_thousands, odd_number, shape
 from crossward_site.data.tags import Tagger, joined
 
 Keys = NDArray[np.uint64]
@@ -34,6 +34,9 @@ MOST_LINES = 10
 MOST_DISTINCT = 1_000
 MOST_LOOKED_AT = 256
 """So many distinct unread texts of a column are looked at in each batch; others count as the most common of them."""
+
+LISTED = (Oddity.WORD, Oddity.CASE, Oddity.YES_NO)
+"""Texts that stand in a public list, whatever their case: these alone are kept, to be told."""
 
 SAMPLE = 4_096
 BLOCK = 1 << 20
@@ -163,7 +166,7 @@ class Column:
         self.leak = Leak()
         self.type: pa.DataType | None = None
         self.odd: dict[Oddity, Tally] = defaultdict(Tally)
-        self.words: set[str] = set()
+        self.words: dict[Oddity, set[str]] = defaultdict(set)
         self._kinds: dict[str, Oddity] = {}
         self.numbers: bool | None = None
         self.dates = False
@@ -222,8 +225,8 @@ class Column:
             tally = self.odd[kind]
             tally.add(where, start, int(counts[members].sum()) + (beyond if kind is common else 0))
             tally.look(texts[place] for place in members)
-            if kind is Oddity.WORD:
-                self.words |= {texts[place].strip() for place in members}
+            if kind in LISTED:
+                self.words[kind] |= {texts[place].strip() for place in members}
 
     def _kind(self, text: str, kind_of: Callable[[str], Oddity]) -> Oddity:
         known = self._kinds.get(text)
@@ -258,6 +261,7 @@ class FeatureTally:
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     codes: dict[float, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    near: Counter[float] = field(default_factory=Counter)
     values: int = 0
     fits: Counter[str] = field(default_factory=Counter)
     inside_unconverted: int = 0
@@ -280,11 +284,14 @@ class FeatureTally:
         low, high = part.feature.low, part.feature.high
         for code in MISSING_CODES:
             self.codes[code].add(rows[raw == code], start)
+            beside = (raw != code) & (np.abs(raw - code) <= abs(code) / 2)
+            self.near[code] += int(np.count_nonzero(beside))
         self.fits.update(units.fits(raw, low, high, part.feature.unit))
         if part.conversion != (1.0, 0.0):
             self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))
 
 
+_NOBODY = pa.array(sorted(MISSING_WORDS), pa.string())
 _TAGGER = Tagger(os.urandom(32))
 """Ids are told apart as the vault tells them apart; the tags hold in this process alone."""
 
@@ -294,6 +301,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.blank, self.padded, self.floating, self.scientific = Tally(), Tally(), Tally(), Tally()
+        self.words = Tally()
         self._keys: list[Keys] = []
         self._blank: list[Rows] = []
 
@@ -306,6 +314,7 @@ class Ids:
             blank = pc.or_kleene(blank, pc.equal(trimmed, ""))
             padded = pc.and_kleene(pc.not_equal(plain, trimmed), pc.invert(blank))
             self.padded.add(_true(padded), start)
+            self.words.add(_true(pc.is_in(pc.utf8_lower(trimmed), value_set=_NOBODY)), start)
             self.scientific.add(_true(pc.match_substring_regex(trimmed, r"^\d(?:[.,]\d+)?[eE]\+?\d+$")), start)
             self.floating.add(_true(pc.match_substring_regex(trimmed, r"^\d+[.,]0+$")), start)
         elif pa.types.is_floating(plain.type):
@@ -344,6 +353,7 @@ class Seen:
     persons: Ids = field(default_factory=Ids)
     records: Ids = field(default_factory=Ids)
     features: dict[str, FeatureTally] = field(default_factory=dict)
+    hollow: Tally = field(default_factory=Tally)
     keys: list[Keys] = field(default_factory=list)
 
 

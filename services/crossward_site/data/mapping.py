@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,33 @@ def _column_alone(value: Any) -> Any:
     return {"column": value} if isinstance(value, str) else value
 
 
-class ColumnMap(Section):
+def _texts(value: Any) -> Any:
+    """One word stands for a list of it, and a number for its text: `missing: NA`, `missing: [NA, -99]`."""
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(
+        value_text(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value
+    )
+
+
+class _Entries(Section):
+    """Names and values that a steward writes: a name that is none is refused with those that there are."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_names(cls, data: Any) -> Any:
+        names = list(cls.model_fields)
+        if isinstance(data, Mapping) and (strange := [str(name) for name in data if name not in names]):
+            alike = next(iter(get_close_matches(strange[0].casefold(), names, n=1)), None)
+            hint = f"Is it {alike}? " if alike else ""
+            told = ", ".join(repr(name[:64]) for name in strange[:5])
+            raise refusal(f"Not known here: {told}.", f"{hint}There are {', '.join(names)}.")
+        return data
+
+
+class ColumnMap(_Entries):
     """One feature or label: its column, and how its values become the study's.
 
     Either `unit` (with the `substance` where that matters) or `factor` and `offset`; `recode` maps local values, as
@@ -104,12 +131,12 @@ def _whole(text: str) -> str:
 Mapped = Annotated[ColumnMap, BeforeValidator(_column_alone)]
 
 
-class DataMap(Section):
+class DataMap(_Entries):
     """How a table reads. `person` names whom a record is about, `record` what tells records apart."""
 
     person: Name
     record: Name | None = None
-    missing: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    missing: Annotated[tuple[str, ...], BeforeValidator(_texts), Field(max_length=100)] = ()
     features: dict[str, Mapped] = Field(default_factory=dict, max_length=MOST_COLUMNS)
     labels: dict[str, Mapped] = Field(default_factory=dict, max_length=MOST_COLUMNS)
 

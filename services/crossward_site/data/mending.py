@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -37,6 +37,12 @@ class Mending:
     def recode_missing(self, feature: str, code: str) -> None:
         """Take a number of a feature as missing."""
         self._entry(feature).setdefault("recode", {}).setdefault(code, None)
+
+    def recode_words(self, feature: str, meant: Mapping[str, str], *, label: bool = False) -> None:
+        """Take words of a public list as the study's."""
+        recode = self._entry(feature, label=label).setdefault("recode", {})
+        for text, word in meant.items():
+            recode.setdefault(text, word)
 
     def drop_unit(self, feature: str) -> None:
         """Take a feature's values as they are."""

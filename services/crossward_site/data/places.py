@@ -81,6 +81,7 @@ _PARAMETERS = frozenset(
     ]
 )
 _LOCAL = frozenset(("", "localhost", "127.0.0.1", "::1"))
+_READ_AT_START = "and start the site again: it reads that file when it starts"
 
 
 # -- what a steward may name -------------------------------------------------------------------------------------------
@@ -279,7 +280,8 @@ class Sources:
         if (connection := self.connections.get(place.connection)) is None:
             raise NotFound(
                 f"No connection {place.connection!r} is declared.",
-                f"Declare it under [data_connections] in the site's settings file{_listed(self.connections)}.",
+                f"Declare it under [data_connections] in the site's settings file{_listed(self.connections)}, "
+                f"{_READ_AT_START}.",
             )
         if (file := connection.file) is not None:
             if self._reaches(file):
@@ -288,7 +290,8 @@ class Sources:
                 )
             if not file.is_file():
                 cause = f"{place.where}: the database file is not there."
-                raise InvalidData(cause, f"Correct the url of [data_connections.{place.connection}].")
+                fix = f"Correct the url of [data_connections.{place.connection}]; an absolute path has four slashes"
+                raise InvalidData(cause, f"{fix}: sqlite:////srv/clinic.db.")
             with file.open("rb") as opened:
                 self._check_place(opened.fileno(), place.where)
         parameters = connection.parameters()
@@ -308,7 +311,8 @@ class Sources:
         stack.callback(os.close, about)
         if stat.S_ISDIR(os.fstat(about).st_mode):
             if place.kind != PARQUET:
-                raise InvalidData(f"{where} is a folder.", "Name a file.")
+                fix = f"Name a file in it; a folder of Parquet files is named with a slash: {where}/."
+                raise InvalidData(f"{where} is a folder.", fix)
             paths = [f"{place.path}/{name}" for name in self._folder(about, where)]
         else:
             paths = [place.path]
@@ -334,13 +338,13 @@ class Sources:
         if not self.roots:
             raise NotFound(
                 "No root is declared: this site reads no files.",
-                "Declare a folder under [data_roots] in the site's settings file.",
+                f"Declare a folder under [data_roots] in the site's settings file, {_READ_AT_START}.",
             )
         if place.root is None and len(self.roots) > 1:
             raise InvalidData("Several roots are declared.", f"Say which one{_listed(self.roots)}.")
         name = place.root or next(iter(self.roots))
         if name not in self.roots:
-            fix = f"Declare it under [data_roots] in the site's settings file{_listed(self.roots)}."
+            fix = f"Declare it under [data_roots] in the site's settings file{_listed(self.roots)}, {_READ_AT_START}."
             raise NotFound(f"No root {name!r} is declared.", fix)
         self._check_root(name, self.roots[name])
         return self.roots[name]

@@ -349,9 +349,10 @@ class Reader:
 def check_columns(there: Iterable[str], wanted: Iterable[str], what: str) -> None:
     """Refuse a table that lacks columns. They are named, with what is spelled alike: a misspelt one is not missing."""
     names = dict.fromkeys(there)
-    missing = [name for name in dict.fromkeys(wanted) if name not in names]
+    needed = dict.fromkeys(wanted)
+    missing = [name for name in needed if name not in names]
     if missing:
-        alike = nearest(missing[0], names)
+        alike = nearest(missing[0], [name for name in names if name not in needed])
         hint = (
             f"Did you mean {alike!r}?"
             if alike and looks_like_name(alike)

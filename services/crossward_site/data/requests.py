@@ -160,7 +160,8 @@ def _undo(site: Site, request: dict[str, Any], report: Report) -> Any:
 
 
 def _erase(site: Site, request: dict[str, Any], report: Report) -> Any:
-    return {"rows": Vault(site).erase(Erase.model_validate(request).persons, report)}
+    vault, persons = Vault(site), Erase.model_validate(request).persons
+    return {"rows": vault.erase(persons, report), "strangers": vault.strangers(persons)}
 
 
 def _recover(site: Site, request: dict[str, Any], report: Report) -> Any:

@@ -335,6 +335,15 @@ class Vault:
             connection.execute(update(versions).where(of).values(sealed=file))
         return gone
 
+    def strangers(self, persons: Sequence[str]) -> int:
+        """How many of these persons never had a seat here: most likely their ids are spelled otherwise."""
+        tagger = Tagger(self._site.secret)
+        with read(self._site.engine) as connection, suppress(CrosswardError):  # without seats nobody can tell
+            table, _ = seating.current(self._site, connection)
+            tags = np.array(sorted({tagger.person(person) for person in persons}), np.uint64)
+            return int(np.count_nonzero(~np.isin(tags, table.tags)))
+        return 0
+
     # -- looking --------------------------------------------------------------------------------------------------
     def dataset(self, name: str) -> Dataset:
         """A dataset by its name."""

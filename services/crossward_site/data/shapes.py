@@ -33,9 +33,16 @@ MISSING_WORDS = frozenset({
     "unknown", "unk", "missing", "miss", "not available", "unavailable", "k.a.", "k.a", "ka", "keine angabe", "fehlt",
     "fehlend", "unbekannt", "inconnu", "s/o", "nd", "n.d.", "#null!", "#div/0!", "#value!", "#ref!", "#name?",
     "#num!", "#wert!", "#bezug!", "<na>", "(null)", "inf", "-inf", "+inf", "infinity", "-infinity", "pending",
-    "error", "not done", "not measured",
+    "error", "not done", "not measured", "n.b.", "n.e.",
 })  # fmt: skip
 """What is written where there is no value, without case."""
+
+YES_NO = {
+    **dict.fromkeys(("y", "j", "ja", "wahr", "oui", "vrai", "si", "sí", "vero", "sim", "tak", "ano", "igen"), True),
+    **dict.fromkeys(("n", "nein", "falsch", "non", "faux", "falso", "não", "nao", "nee", "nej", "nem"), False),
+}
+"""How yes and no are written beside the words that every flag knows, without case: none that means another elsewhere,
+as f does."""
 
 MISSING_CODES = (-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0)
 """Numbers that stand for a missing value where they lie outside of a range."""
@@ -63,6 +70,7 @@ class Oddity(StrEnum):
     UNIT = "unit"
     GARBLED = "garbled"
     CASE = "case"
+    YES_NO = "yes-no"
     WHOLE = "whole"
     OTHER = "other"
 
@@ -113,6 +121,8 @@ def odd_word(text: str, levels: frozenset[str]) -> Oddity:
     plain = text.strip()
     if plain.casefold() in levels:
         return Oddity.CASE
+    if plain.casefold() in YES_NO and {"yes", "no"} <= levels:
+        return Oddity.YES_NO
     if missing_word(plain) is not None:
         return Oddity.WORD
     head, point, tail = plain.partition(".")

@@ -1,17 +1,19 @@
 """`data check`: one pass over a table that tells every problem at once, with its lines, its cause and what mends it.
 
-No value is told: lines, counts and the shapes of texts are, and words for missing values that stand in a public list.
+No value is told: lines, counts and the shapes of texts are, and words that stand in a public list: for missing values,
+for yes and no, and the study's own in another case.
 What is kept in memory grows with the rows by two numbers each.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from crossward.errors import CrosswardError
 from crossward.study import Study
@@ -32,6 +34,10 @@ from crossward_site.data.reading import (
 )
 from crossward_site.data.shapes import Oddity, looks_like_name, odd_number, odd_word
 from crossward_site.data.telling import Telling, words_of
+
+MOST_NAMES = 5
+HOLLOW = 0.8
+"""A row that lacks so many of its features, and its label, may be no record at all."""
 
 
 def survey(
@@ -113,9 +119,15 @@ class _Survey:
             for name, mapped in mapping.labels.items():
                 self._find(mapped.column, "label", f"label {name}", name)
             return
+        label = label_column(study, mapping)
+        wanted = dict.fromkeys([*(mapping.of_feature(feature.name).column for feature in study.features), label.column])
+        if len(wanted) > 1 and not wanted.keys() & self._seen.columns.keys() and not self._alike(wanted):
+            cause = f"None of the {len(wanted)} columns that the study is read from is there."
+            fix = f"Is this the right table, with the column names first? Else map its columns{_some(self._free())}."
+            self._telling.tell("error", cause, fix)
+            return
         for feature in study.features:
             self._prepare_feature(feature)
-        label = label_column(study, mapping)
         if self._find(label.column, "label", f"label {label.name}", label.name):
             self._seen.label = label
 
@@ -135,14 +147,27 @@ class _Survey:
         if column in self._seen.columns:
             self._seen.columns[column].use.append(use)
             return True
-        alike = nearest(column, self._seen.columns)
-        hint = f"Is it {alike!r}? " if alike and looks_like_name(alike) else ""
-        fix = f"{hint}Map the {what} to a column that is there."
+        free = self._free()
+        alike = nearest(column, free)
+        hint = f"Is it {alike!r}? " if alike else ""
+        fix = f"{hint}Map the {what} to a column that is there{_some(free) if not alike else ''}."
         cause = f"There is no column {column!r}, which the {what} is read from."
         self._telling.tell("error", cause, fix, column, feature)
-        if alike and looks_like_name(alike):
+        if alike:
             self._telling.mending.rename(column, alike, feature, label=use == "label")
         return False
+
+    def _alike(self, wanted: Iterable[str]) -> bool:
+        """Whether any of these may be there, spelled otherwise."""
+        free = self._free()
+        return any(nearest(name, free) for name in wanted)
+
+    def _free(self) -> list[str]:
+        """The columns that nothing is read from: what is missing may be one of these, and none of the others."""
+        mapping, study = self._mapping, self._study
+        mapped = [item.column for item in (*mapping.features.values(), *mapping.labels.values())]
+        taken = {*mapping.identity, *mapped, *(mapping.columns_for(study) if study is not None else ())}
+        return [name for name in self._seen.columns if name not in taken and looks_like_name(name)]
 
     # -- the pass ------------------------------------------------------------------------------------------------------
     def _add(self, batch: pa.RecordBatch) -> None:
@@ -150,6 +175,7 @@ class _Survey:
         seen, start = self._seen, self._seen.rows
         keys = np.zeros(batch.num_rows, np.uint64)
         label, there = self._add_label(batch, start), set(batch.schema.names)
+        hollow = np.zeros(batch.num_rows, np.int64)
         for place, (name, column) in enumerate(seen.columns.items()):
             if name not in there:
                 continue
@@ -158,16 +184,25 @@ class _Survey:
             column.distinct.add(values)
             if label is not None and "label" not in column.use:
                 column.leak.add(values, label.read)
-            found = self._add_column(batch, column, values, label, start)
+            found = self._add_column(batch, column, values, label, start, hollow)
             if name != self._mapping.record:  # by its id every row differs
                 mix(keys, found, place)
+        if label is not None and len(seen.features) > 1:
+            empty = np.flatnonzero(hollow >= HOLLOW * len(seen.features))
+            seen.hollow.add(empty[np.isin(empty, label.missing)], start)
         seen.keys.append(keys)
         seen.rows += batch.num_rows
 
     def _add_column(
-        self, batch: pa.RecordBatch, column: Column, values: pa.Array, label: Values[np.intp] | None, start: int
+        self,
+        batch: pa.RecordBatch,
+        column: Column,
+        values: pa.Array,
+        label: Values[np.intp] | None,
+        start: int,
+        hollow: NDArray[np.int64],
     ) -> Keys:
-        """Count one column, by what it is used for; a number for each of its values."""
+        """Count one column, by what it is used for; a number for each of its values. `hollow`: features missing."""
         if column.name == self._mapping.person:
             found = self._seen.persons.add(values, start)
             column.missing = self._seen.persons.blank.count
@@ -175,7 +210,7 @@ class _Survey:
             found = self._seen.records.add(values, start)
             column.missing = self._seen.records.blank.count
         elif tallies := self._by_column.get(column.name):
-            found = self._add_features(column, tallies, values, start)
+            found = self._add_features(column, tallies, values, start, hollow)
         elif label is not None and self._seen.label is not None and column.name == self._seen.label.column:
             column.missing += len(label.missing)
             found = number_keys(label)
@@ -183,10 +218,13 @@ class _Survey:
             found = column.look(values, start)
         return found
 
-    def _add_features(self, column: Column, tallies: list[FeatureTally], values: pa.Array, start: int) -> Keys:
+    def _add_features(
+        self, column: Column, tallies: list[FeatureTally], values: pa.Array, start: int, hollow: NDArray[np.int64]
+    ) -> Keys:
         for tally in tallies:
             read: Values[Any] = tally.part.read(values)
             tally.add(read, start)
+            hollow[read.missing] += 1
         column.missing += len(read.missing)
         column.numbers = isinstance(tally.part, NumberColumn)
         column.tell_odd(values, read.unread, start, self._kind_of(tally.part))
@@ -209,3 +247,11 @@ class _Survey:
             return odd_number
         levels = frozenset(word.casefold() for word in words_of(part, self._study))
         return lambda text: odd_word(text, levels)
+
+
+def _some(names: list[str]) -> str:
+    """The first names of a list, as an aside."""
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f" (nothing is read from {', '.join(map(repr, names[:MOST_NAMES]))}{more})"

@@ -10,16 +10,18 @@ from crossward.study import Study
 from crossward_connector.tables import Table
 from crossward_site.data.beside import Pulse
 from crossward_site.data.check_views import Problem, Severity
-from crossward_site.data.counting import Column, FeatureTally, Ids, Seen, Tally, copies
+from crossward_site.data.counting import MOST_LINES, Column, FeatureTally, Ids, Seen, Tally, copies
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.mending import Mending
 from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn
-from crossward_site.data.shapes import Oddity, looks_like_identifier, looks_like_name
+from crossward_site.data.shapes import YES_NO, Oddity, looks_like_identifier, looks_like_name
 
 MOST_SHAPES = 5
 MUCH_CLIPPED = 0.05
 MUCH_MISSING = 0.5
 FEW_UNREAD = 0.01
+_ALL_ALIKE = (Oddity.COMMA, Oddity.UNIT, Oddity.CASE, Oddity.YES_NO)
+"""Where one cell is written so, others are, and a mapping or another export mends all of them: never a trifle."""
 
 
 class Telling:
@@ -43,6 +45,12 @@ class Telling:
         persons = self._tell_persons(most)
         pulse()
         self._tell_label()
+        self.tell_tally(
+            "warning",
+            self._seen.hollow,
+            "Records without a label and with next to no features.",
+            "Remove them if they are none, such as a total below the table: each would be a person.",
+        )
         for name in self._seen.features:
             self._tell_feature(name)
             pulse()
@@ -51,20 +59,23 @@ class Telling:
 
     def _tell_faults(self) -> None:
         unit = "line" if self._table.form.kind == "csv" else "row"
+        alike: dict[tuple[str | None, str, str], list[int | None]] = {}
         for fault in self._table.faults:
-            line = None if fault.line is None else f"{unit} {fault.line}"
+            alike.setdefault((fault.column, fault.cause, fault.fix), []).append(fault.line)
+        for (column, cause, fix), numbers in alike.items():
+            lines = tuple(f"{unit} {number}" for number in numbers if number is not None)
             self._problems.append(
                 Problem(
                     severity="error",
-                    column=fault.column,
-                    line=line,
-                    lines=() if line is None else (line,),
-                    count=1,
-                    cause=fault.cause,
-                    fix=fault.fix,
+                    column=column,
+                    line=lines[0] if lines else None,
+                    lines=lines[:MOST_LINES],
+                    count=len(numbers),
+                    cause=cause,
+                    fix=fix,
                 )
             )
-        if self._seen.rows == 0:
+        if self._seen.rows == 0 and not alike:
             self.tell("error", "The table has no records.", "Give at least one.")
 
     def _tell_persons(self, most: int) -> int:
@@ -103,6 +114,12 @@ class Telling:
     def _tell_ids(self, column: str, what: str, ids: Ids) -> None:
         told: tuple[tuple[Tally, Severity, str, str], ...] = (
             (ids.blank, "error", f"Records without their {what}.", f"Every record needs its {what}."),
+            (
+                ids.words,
+                "error",
+                f"Words for a missing value where the {what} is due: all such records would be one {what}'s.",
+                f"Every record needs its {what}.",
+            ),
             (
                 ids.scientific,
                 "error",
@@ -164,12 +181,12 @@ class Telling:
         share = counts["missing"] / max(1, self._seen.rows)
         if share >= 1:
             self.tell("error", "Every value is missing.", "Map the feature to another column.", column, name)
-        elif counts["missing"] and (part.feature.default is None or share > MUCH_MISSING):
+        elif counts["missing"] > self._seen.hollow.count and (part.feature.default is None or share > MUCH_MISSING):
             used = "the study's default" if part.feature.default is not None else "nothing, as the study has no default"
             self.tell_tally(
                 "warning",
                 tally.first["missing"],
-                f"Missing in {share:.0%} of the records; they count as {used}.",
+                f"Missing in {_percent(share)} of the records; they count as {used}.",
                 "Fill the column where you can.",
                 column,
                 name,
@@ -181,7 +198,7 @@ class Telling:
         counts, column, feature = tally.counts, part.column, part.feature
         explained = self._tell_unit(part, tally, name)
         for code, seen in tally.codes.items():
-            if seen.count > 1 and not explained:
+            if seen.count > max(1, tally.near[code]) and not explained:  # among others like it, it is a value
                 self.tell_tally(
                     "warning",
                     seen,
@@ -254,6 +271,7 @@ class Telling:
 
     def _tell_columns(self) -> None:
         for column in self._seen.columns.values():
+            self._tell_shared(column)
             feature = next((use for use in column.use if use not in ("person", "record", "label")), None)
             used = feature is not None
             if not used and "label" not in column.use:
@@ -282,6 +300,15 @@ class Telling:
                     feature,
                 )
 
+    def _tell_shared(self, column: Column) -> None:
+        if len(uses := list(dict.fromkeys(column.use))) > 1:
+            self.tell(
+                "warning",
+                f"Read for several things: {', '.join(uses)}.",
+                "Map each to a column of its own, unless they are the same.",
+                column.name,
+            )
+
     def _tell_odd(
         self,
         column: Column,
@@ -299,16 +326,19 @@ class Telling:
             odd[Oddity.THOUSANDS] = odd.pop(Oddity.COMMA)
         for kind, tally in odd.items():
             cause, fix = _said(kind, tally, self._table.form.decimal) if numbers else _said_of_word(kind, tally)
-            grave = label or tally.count > FEW_UNREAD * there or kind in (Oddity.COMMA, Oddity.UNIT, Oddity.CASE)
+            grave = label or tally.count > FEW_UNREAD * there or kind in _ALL_ALIKE
             severity: Severity = "warning" if part is None or not grave else "error"
             self.tell_tally(severity, tally, cause, fix, column.name, feature)
             if kind is Oddity.WORD:
-                self.mending.missing(sorted(column.words))
+                self.mending.missing(sorted(column.words[kind]))
             elif kind is Oddity.COMMA and part is not None:
                 self.mending.todo('The file has decimal commas: give its form as decimal: ","')
-            elif feature is not None and not numbers and kind in (Oddity.OTHER, Oddity.CASE, Oddity.WHOLE):
-                words = words_of(part, self._study) if isinstance(part, WordColumn) else []
-                self.mending.recode(feature, words, list(_shapes(tally)), label=label)
+            elif feature is not None and isinstance(part, WordColumn):
+                words = words_of(part, self._study)
+                if kind in (Oddity.CASE, Oddity.YES_NO):
+                    self.mending.recode_words(feature, _meant(column.words[kind], words), label=label)
+                elif kind in (Oddity.OTHER, Oddity.WHOLE):
+                    self.mending.recode(feature, words, list(_shapes(tally)), label=label)
 
     # -- one problem ---------------------------------------------------------------------------------------------------
     def shown(self, name: str) -> str:
@@ -366,8 +396,18 @@ def words_of(part: WordColumn, study: Study | None) -> list[str]:
     return [word for word in FLAG_WORDS if isinstance(word, str)]
 
 
+def _meant(texts: set[str], words: Sequence[str]) -> dict[str, str]:
+    """What each text of a public list means in the study's words."""
+    alike = {word.casefold(): word for word in words}
+    return {text: alike.get(text.casefold()) or ("yes" if YES_NO[text.casefold()] else "no") for text in sorted(texts)}
+
+
 def _plural(count: int, one: str, several: str) -> str:
     return f"{count:,} {one}" if count == 1 else f"{count:,} {several}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else "less than 1%"
 
 
 def _shapes(tally: Tally) -> list[str]:
@@ -413,6 +453,10 @@ def _said_of_word(kind: Oddity, tally: Tally) -> tuple[str, str]:
         Oddity.CASE: (
             f"Values that differ from a level by case or blanks only ({shown}).",
             "Recode them to the level, or write them as the study does.",
+        ),
+        Oddity.YES_NO: (
+            f"Yes and no in other words than the study's ({shown}).",
+            "Recode them: the suggested mapping does.",
         ),
         Oddity.WHOLE: (f"Whole numbers written with a point ({shown}).", "Export whole numbers, or recode them."),
         Oddity.GARBLED: (f"Garbled characters ({shown}).", "Give the encoding that the file was saved with."),

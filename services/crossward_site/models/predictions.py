@@ -8,7 +8,7 @@ missing, recoded or clipped is said with the prediction.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ def predict(served: Served, records: Sequence[Mapping[str, Value]], words: Words
     mapping = _mapping(served, words)
     if not records:
         raise EmptyData("There are no records.", "Give at least one.")
+    _check_words(served, mapping, records[0])
     reading = Reader(served.study, mapping).read_records(records)
     return _predictions(served, mapping, reading, lambda row: f"Record {row + 1}")
 
@@ -47,7 +48,9 @@ def predict_csv(served: Served, text: str, words: Words = "site") -> list[Predic
     """The same for a CSV: how it is written is found by looking."""
     mapping = _mapping(served, words)
     wanted = [mapping.of_feature(feature.name).column for feature in served.study.features]
-    table = read_csv_bytes(text.encode("utf-8", "replace"), wanted, where="The CSV")
+    data = text.encode("utf-8", "replace")
+    _check_words(served, mapping, read_csv_bytes(data, where="The CSV", lenient=True).form.names)
+    table = read_csv_bytes(data, wanted, where="The CSV")
     batches, rows = [], 0
     for batch in table.batches():
         batches.append(batch)
@@ -63,6 +66,18 @@ def predict_csv(served: Served, text: str, words: Words = "site") -> list[Predic
 def _mapping(served: Served, words: Words) -> DataMap:
     # One that names no feature takes each as it is, from the column of its name.
     return DataMap(person="person") if served.mapping is None or words == "study" else served.mapping
+
+
+def _check_words(served: Served, mapping: DataMap, there: Iterable[str]) -> None:
+    """Refuse records that come in the study's names where the site's own are asked for: units may differ too."""
+    names = set(there)
+    features = {feature.name: mapping.of_feature(feature.name).column for feature in served.study.features}
+    if names >= features.keys() and (lost := sorted(set(features.values()) - names)):
+        shown = ", ".join(map(repr, lost[:MOST_TOLD]))
+        raise InvalidData(
+            f"The records come in the study's names, not in this site's: there is no column {shown}.",
+            "If their units and codes are the study's too, say `--study-words` (by HTTP, `words: study`).",
+        )
 
 
 def _predictions(served: Served, mapping: DataMap, reading: Reading, name: Callable[[int], str]) -> list[Prediction]:

@@ -56,7 +56,7 @@ def _fields(fields: Any) -> str:
     if not isinstance(fields, list):
         return ""
     named = [f for f in fields[:20] if isinstance(f, dict)]
-    return "".join(f" {_words(f.get('where'))}: {_words(f.get('problem'))}." for f in named)[:LONGEST]
+    return "".join(f" {_words(f.get('where'))}: {_words(f.get('problem')).rstrip('.')}." for f in named)[:LONGEST]
 
 
 def _problems(problems: Any) -> list[Problem]:

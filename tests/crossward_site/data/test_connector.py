@@ -114,6 +114,16 @@ def test_faults(kind, root, sources) -> None:
 
 
 @BOTH
+def test_a_title_and_column_names_that_come_again(kind, root, sources) -> None:
+    (root / "table.csv").write_text("pid,a\n1,2\npid,a\n3,4\n")
+    table, rows = read(kind(sources), csv(), lenient=True)
+    assert ([row["pid"] for row in rows], [fault.line for fault in table.faults]) == (["1", "3"], [3])
+    (root / "table.csv").write_text("Ward 3\n\npid,a,b\n1,2,3\n4,5,6\n")
+    with pytest.raises(InvalidData, match="The table begins in line 3"):
+        read(kind(sources), csv(), lenient=True)
+
+
+@BOTH
 def test_parquet(kind, root, sources) -> None:
     table = {"a": np.arange(200_000), "b": [f"x{k}" for k in range(200_000)], "c": np.arange(200_000) / 7}
     pq.write_table(pa.table(table), root / "table.parquet", row_group_size=30_000)

@@ -248,6 +248,17 @@ def test_columns_are_named_and_units_must_fit() -> None:
         Reader(STUDY, DataMap.from_data(wrong))
 
 
+def test_a_mapping_says_which_entries_there_are_and_takes_numbers_for_missing() -> None:
+    with pytest.raises(InvalidSetting, match=r"'feature', 'id'.*Is it features\? There are person, record, missing"):
+        DataMap.from_data({"person": "p", "feature": {}, "id": "x"})
+    with pytest.raises(InvalidSetting, match=r"features.bmi: .*'colum'.*Is it column"):
+        DataMap.from_data({"person": "p", "features": {"bmi": {"colum": "BMI"}}})
+    assert DataMap.from_data({"person": "p", "missing": ["NA", -99, 9.5, 7.0]}).missing == ("NA", "-99", "9.5", "7")
+    assert DataMap.from_data({"person": "p", "missing": "k.A."}).missing == ("k.A.",)
+    with pytest.raises(InvalidSetting, match="missing"):
+        DataMap.from_data({"person": "p", "missing": [False]})  # what YAML makes of `no`
+
+
 def test_names_that_are_spelled_alike() -> None:
     assert nearest("glucose", ["id", "Glucose "]) == "Glucose "
     assert nearest("glucose", ["id", "glucsoe_"]) == "glucsoe_"

@@ -102,7 +102,8 @@ def test_a_messy_file_is_told_all_at_once_with_lines() -> None:
     unknown = told(report, "raucht", "unknown values")
     assert (unknown.lines, unknown.cause) == (("line 4", "line 7"), "2 unknown values (aaaa).")
     assert told(report, "raucht", "Words for missing").lines == ("line 10", "line 11")
-    assert told(report, "family", "2 unknown values").lines == ("line 2", "line 10")
+    assert told(report, "family", "1 unknown value").line == "line 10"
+    assert told(report, "family", "Yes and no in other words").line == "line 2"
     assert told(report, "ill", "label is missing").line == "line 5"
     assert (told(report, "ill", "1 unknown value").line, told(report, "ill", "unknown").severity) == ("line 8", "error")
     assert told(report, "Patient", "without their person").line == "line 7"
@@ -136,12 +137,47 @@ def test_the_suggestion_is_a_mapping_that_mends() -> None:
     assert proposed.features["bmi"].column == "BMI"
     assert set(proposed.missing) == {"unknown", "n/a", "NA"}
     assert "# TODO features.smoker.recode: {your value (aaaa): never | former | current | null}" in report.suggestion
+    assert proposed.features["smoker"].recode == {"Former": "former", "never": "never"}
+    assert proposed.features["family"].recode == {"ja": "yes"}
     assert (proposed.features["glucose"].unit, proposed.features["glucose"].substance) == ("mg/dL", "glucose")
     again = survey(read_csv_bytes(MESSY.encode(), lenient=True), proposed, STUDY)
     assert yaml.safe_load(again.suggestion)["features"]["bmi"]["recode"] == {"-9": None, "999": None}
     third = DataMap.from_data(yaml.safe_load(again.suggestion))
     last = survey(read_csv_bytes(MESSY.encode(), lenient=True), third, STUDY)
     assert (last.fit["bmi"].missing, last.fit["bmi"].unread) == (5, 0)
+
+
+def test_yes_and_no_in_the_hospitals_language_are_mended() -> None:
+    table = good() | {"family": ["Ja", "nein"] * 100, "ill": ["J", "N", "n", "j"] * 50}
+    report = check(table)
+    assert told(report, "family", "Yes and no in other words").severity == "error"
+    assert told(report, "ill", "Yes and no in other words").count == 200
+    proposed = DataMap.from_data(yaml.safe_load(report.suggestion))
+    mended = survey(Given(pa.table(table)), proposed, STUDY)
+    assert (mended.problems, mended.positives, mended.fit["family"].unread) == ([], 100, 0)
+    assert "unknown" in told(check(good() | {"smoker": ["ja"] * 200}), "smoker", "1 unknown").cause  # no flag
+
+
+def test_a_column_that_is_read_already_is_never_proposed() -> None:
+    """Glucose after two hours is not glucose before it."""
+    features = (Number("Glu0", 3, 8, "mmol/L"), Number("Glu120", 3, 12, "mmol/L"))
+    study = study_for(Schema(features), label={"name": "ill", "positive": "yes", "negative": "no"})
+    rest = {"id": ["a", "b"], "Glu120": [5.0, 6.0], "Nüchtern": [4.0, 5.0], "ill": ["yes", "no"]}
+    report = survey(Given(pa.table(rest)), DataMap(person="id"), study)
+    assert told(report, "Glu0", "no column").fix == (
+        "Map the feature Glu0 to a column that is there (nothing is read from 'Nüchtern')."
+    )
+    assert yaml.safe_load(report.suggestion) == {"person": "id"}
+    both = DataMap.from_data({"person": "id", "features": {"Glu0": "Glu120"}})
+    report = survey(Given(pa.table(rest)), both, study)
+    assert told(report, "Glu120", "several things: Glu0, Glu120").severity == "warning"
+
+
+def test_a_number_among_others_like_it_is_no_code() -> None:
+    ages = [*good()["bmi"][:190], 99.0, 99.0, 97.0, 98.0, 98.5, 101.0, 96.0, 95.0, -9.0, -9.0]
+    report = check(good() | {"bmi": ages})
+    told(report, "bmi", "-9 stands")
+    assert not [problem for problem in report.problems if problem.cause.startswith("99 stands")]
 
 
 def test_decimal_commas_where_the_file_is_said_to_have_points() -> None:
@@ -234,6 +270,38 @@ def test_faults_of_the_form_and_a_file_without_records() -> None:
     assert told(empty, None, "no records").severity == "error"
     one = survey(Given(pa.table({"id;glucose;ill": ["1;2;3"]}), kind="csv"), DataMap(person="id"), STUDY)
     told(one, None, "All cells are in one column")
+
+
+def test_faults_of_one_kind_are_one_problem_with_all_their_lines() -> None:
+    faults = [Fault("The header has 3 columns, this record 4.", "Mend it.", line) for line in range(2, 30)]
+    report = survey(Given(pa.table(good()), faults=tuple(faults), kind="csv"), DataMap(person="id"), STUDY)
+    problem = told(report, None, "this record 4")
+    assert (problem.count, problem.lines[:2], len(problem.lines)) == (28, ("line 2", "line 3"), 10)
+    nothing = survey(read_csv_bytes(b"id,crp,ill\n", lenient=True), DataMap(person="id"), None)
+    assert [problem.cause for problem in nothing.problems] == ["There are columns and no records."]
+
+
+def test_a_total_below_the_table_is_one_warning() -> None:
+    table = {name: [*list(values), None] for name, values in good().items()}
+    report = check(table | {"id": [*good()["id"], "Total"], "crp": [*good()["crp"], 40.0]})
+    assert told(report, None, "next to no features").lines == ("row 201",)
+    assert [problem.cause for problem in report.problems if "Missing in" in problem.cause] == []
+    few = check(good() | {"bmi": [None, *good()["bmi"][1:]]})
+    assert [problem.cause for problem in few.problems] == [
+        "Missing in less than 1% of the records; they count as nothing, as the study has no default."
+    ]
+
+
+def test_another_table_altogether_is_one_error() -> None:
+    report = survey(Given(pa.table({"id": ["1"], "Station": ["x"]})), DataMap(person="id"), STUDY)
+    [problem] = [problem for problem in report.problems if problem.severity == "error"]
+    assert problem.cause == "None of the 6 columns that the study is read from is there."
+    assert "'Station'" in problem.fix
+
+
+def test_words_for_missing_are_nobodys_ids() -> None:
+    report = check(good() | {"id": ["NA", "k.A.", *good()["id"][2:]]})
+    assert told(report, "id", "would be one person's").lines == ("row 1", "row 2")
 
 
 def test_headers_that_are_records_are_not_told() -> None:

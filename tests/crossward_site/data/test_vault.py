@@ -356,6 +356,7 @@ def test_who_is_erased_is_gone_from_every_copy_and_stays_away(site, study, tmp_p
     charge(site, "a", 1)
     vault.refresh("a", place(tmp_path, HEAD + table(60)))
     assert vault.erase(["p7", "p8", "nobody"]) == 4
+    assert vault.strangers(["p7", "p8", "nobody", '"p7"']) == 2
     for version in (1, 2):
         _, y, present = all_rows(vault, study, "a", version)
         assert len(y) == 60  # seats stay

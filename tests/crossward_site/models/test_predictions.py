@@ -60,6 +60,16 @@ def test_the_sites_words_and_the_studys_say_the_same(served) -> None:
     assert theirs.remarks == []
 
 
+def test_who_asks_in_the_studys_names_is_told_how(served) -> None:
+    for ask in (
+        lambda: predict(served(), [THEIRS]),
+        lambda: predict_csv(served(), "glucose,bmi,smoker,family\n5,25,never,yes\n"),
+    ):
+        with pytest.raises(InvalidData, match=r"in the study's names.*no column 'glu', 'smoke'.*--study-words"):
+            ask()
+    assert predict_csv(served(), ",glu,bmi,smoke,family\n1,90,25,J,yes\n")  # a column without a name harms nobody
+
+
 def test_a_csv_is_read_as_records_are(served) -> None:
     text = "\ufeffpid;smoke;glu;bmi;family\n1;J;90,08;25;yes\n2;;NA;50,5;\n"
     ours, other = predict_csv(served(), text)

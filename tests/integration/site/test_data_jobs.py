@@ -134,7 +134,7 @@ def test_check_open_refresh_undo_erase(station) -> None:
     assert client.refresh_dataset("patients")["version"] == 2
 
     gone = client.erase(["p100", "p101", "nobody"])
-    assert gone["rows"] == 4  # two persons, in the version that counts and in the one before it
+    assert gone == {"rows": 4, "strangers": 1}  # two persons, in the version that counts and in the one before it
     again = client.refresh_dataset("patients")
     assert (again["opted_out"], again["persons"]) == (2, 398)
     assert client.budget()["epsilon_left"] == 2.0
