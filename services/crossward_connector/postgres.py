@@ -1,8 +1,9 @@
 """A query on PostgreSQL: one statement, in a read-only transaction, through a cursor, rolled back at the end.
 
 The query follows `DECLARE ... CURSOR FOR` in the extended protocol, which takes a single statement: nothing but a
-SELECT can stand there, and nothing after it. A role that could read files of the database's machine is refused, since
-a SELECT can do that too.
+SELECT can stand there, and nothing after it. A role that could read files of the database's machine, or become one
+that can, is refused, since a SELECT can do that too. A SELECT can also switch the session's own limits off, so they are
+set anew before each batch.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ _MORE = ("The query does more than read.", _ONLY_READ)
 _SLOW = ("The query took too long.", "Ask for less, or raise the connection's seconds.")
 _ENDED = ("The database ended the connection.", "Check that it is well, and ask again.")
 _MEANING = ("The query is not understood.", "Check its words, tables and columns where you wrote it.")
+_STRANGE = ("The database answers what no PostgreSQL does.", "Check that the connection's url leads to PostgreSQL.")
+_IN_CLEAR = (
+    "The database asks for the password in clear text, where others could read it.",
+    "Have it ask by scram-sha-256, or say sslmode=verify-full in the connection's url.",
+)
 _LOGIN = ("The database refuses the login.", "Check user and password of the connection in the settings file.")
 _STATES: dict[str, tuple[str, str]] = {
     "25006": _MORE,
@@ -56,6 +62,7 @@ _STATES: dict[str, tuple[str, str]] = {
     "42703": ("The query names a column that is not there.", "Check its columns."),
     "42601": ("The query is not one SELECT, or is misspelt.", _ONLY_READ),
     "3D000": ("There is no such database.", "Correct the connection's url."),
+    "08P01": _MEANING,  # a parameter, which nobody gives
     "53300": ("The database has too many connections.", "Ask again later."),
     "22021": ("A text is not in the database's encoding.", "Convert it in the query."),
     "22P05": ("A text has characters that UTF-8 lacks.", "Convert it in the query."),
@@ -70,11 +77,16 @@ _CLASSES: dict[str, tuple[str, str]] = {
 }
 
 
+_REQUIRES_WAYS = 160000
+"""The version of libpq from which on it can be told which ways to log in are refused."""
+
+
 class PostgresSession:
     """A connection in a read-only transaction."""
 
     def __init__(self, where: str, parameters: Mapping[str, str], limits: Limits) -> None:
         self.where = where
+        self._set = ""
         milliseconds = max(1, min(int(limits.seconds * 1000), 2**31 - 1))
         options = " ".join(
             [
@@ -86,6 +98,8 @@ class PostgresSession:
         told = {**parameters, "options": options.strip(), "client_encoding": "UTF8"}
         told.setdefault("connect_timeout", str(max(2, int(min(30, limits.silence)))))
         told.setdefault("application_name", "crossward")
+        if pq.version() >= _REQUIRES_WAYS and not _is_private(told):
+            told.setdefault("require_auth", "!password")
         try:
             self.connection = psycopg.connect(autocommit=True, prepare_threshold=None, **told)  # type: ignore[arg-type]
         except psycopg.Error as error:
@@ -93,7 +107,7 @@ class PostgresSession:
         except (ValueError, OSError, UnicodeError):
             raise InvalidSetting(f"{where}: the connection makes no sense.", "Correct its url.") from None
         try:
-            self._begin()
+            self._begin(milliseconds)
         except psycopg.Error as error:
             refusal = self.refusal(error)
             self.close()
@@ -106,24 +120,29 @@ class PostgresSession:
         """Roll back and leave."""
         self.connection.close()
 
-    def _begin(self) -> None:
+    def keep_limits(self) -> None:
+        """Set the session's limits again: a query's functions may have changed them, for the statements to come."""
+        self.connection.execute(self._set.encode())
+
+    def _begin(self, milliseconds: int) -> None:
         connection = self.connection
+        notice = "SET client_connection_check_interval = '5s'"
         try:  # from version 14 on the server notices by itself that nobody listens any more
-            connection.execute("SET client_connection_check_interval = '5s'")
-        except psycopg.errors.UndefinedObject:
-            pass
+            connection.execute(notice)
         except psycopg.Error:
             if connection.closed:
                 raise
+            notice = ""
+        self._set = f"SET statement_timeout = {milliseconds}; {notice}"
         strong = connection.execute(
-            "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname IN "
-            "('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program') "
-            "AND pg_has_role(current_user, r.oid, 'MEMBER')) FROM pg_roles WHERE rolname = session_user"
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE (r.rolsuper OR r.rolreplication OR r.rolname IN "
+            "('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program')) "
+            "AND pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER'))"
         ).fetchone()
         if strong is None or strong[0]:
             raise InvalidSetting(
-                f"{self.where}: the connection's role may do more than read tables: it is a superuser, or may use the "
-                "files of the database's machine.",
+                f"{self.where}: the connection's role may do more than read tables: it is, or may become, one that is "
+                "a superuser, replicates, or uses the files of the database's machine.",
                 "Create a role that may only SELECT what studies need, and name it in the connection's url.",
             )
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -133,14 +152,15 @@ class PostgresSession:
         state = error.sqlstate or ""
         if not state and self.connection.closed:
             state = "08000"
-        words = _STATES.get(state) or _CLASSES.get(state[:2])
-        cause, fix = words or (f"The database refuses with state {state or 'unknown'}.", "Check query and database.")
+        cause, fix = _words(state)
         return InvalidData(f"{self.where}: {cause}", fix)
 
     def _unreached(self, error: psycopg.Error) -> CrosswardError:
         """Why there is no connection. libpq says it in words alone, in which a host and a user may stand."""
         words = str(error).lower()
-        if "password" in words or "authentication" in words or "pg_hba" in words or "role" in words:
+        if "authentication method requirement" in words:
+            cause, fix = _IN_CLEAR
+        elif "password" in words or "authentication" in words or "pg_hba" in words or "role" in words:
             cause, fix = _LOGIN
         elif "does not exist" in words and "database" in words:
             cause, fix = _STATES["3D000"]
@@ -212,8 +232,8 @@ class PostgresReading:
         result = pgconn.exec_params(declare.encode("utf-8", "replace"), [])
         if result.status != pq.ExecStatus.COMMAND_OK:
             state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace")
-            words = _STATES.get(state) or _CLASSES.get(state[:2]) or (_ENDED if not state else _MEANING)
-            raise InvalidData(f"{self.faults.where}: {words[0]}", words[1])
+            cause, fix = _words(state) if state else _ENDED
+            raise InvalidData(f"{self.faults.where}: {cause}", fix)
 
     def _kinds(self, oids: set[int]) -> dict[int, Any]:
         """The plain type of each of the server's types; None where it holds no single values."""
@@ -229,6 +249,7 @@ class PostgresReading:
 
     def _fetch(self, size: int) -> list[Any]:
         try:
+            self._session.keep_limits()
             self._cursor.execute(f"FETCH FORWARD {size} FROM crossward_rows".encode())
             return self._cursor.fetchall()
         except psycopg.Error as error:
@@ -236,10 +257,41 @@ class PostgresReading:
         except UnicodeDecodeError:
             cause, fix = _STATES["22021"]
             raise InvalidData(f"{self.faults.where}: {cause}", fix) from None
+        except (ValueError, TypeError, OverflowError):
+            raise self._strange() from None
 
     def _make(self, rows: list[Any]) -> pa.RecordBatch:
-        arrays = [
-            pa.array([row[index] for row in rows], kind)
-            for index, kind in zip(self._columns, self.schema.types, strict=True)
-        ]
+        try:
+            arrays = [
+                pa.array([row[index] for row in rows], kind)
+                for index, kind in zip(self._columns, self.schema.types, strict=True)
+            ]
+        except MemoryError:
+            raise
+        except (pa.ArrowException, ValueError, TypeError, OverflowError, IndexError):
+            raise self._strange() from None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _strange(self) -> InvalidData:
+        cause, fix = _STRANGE
+        return InvalidData(f"{self.faults.where}: {cause}", fix)
+
+
+def _words(state: str) -> tuple[str, str]:
+    """Cause and fix of a state; one that is in no public list may be a cell, and is not told."""
+    if not state:
+        return _STRANGE
+    if known := _STATES.get(state) or _CLASSES.get(state[:2]):
+        return known
+    try:
+        psycopg.errors.lookup(state)
+    except KeyError:
+        return "The database refuses with a state of its own.", "Check query and database."
+    return f"The database refuses with state {state}.", "Check query and database."
+
+
+def _is_private(told: Mapping[str, str]) -> bool:
+    """Whether nobody between can hear what is said: on this machine's own files, or with TLS for sure."""
+    return told.get("sslmode") in ("require", "verify-ca", "verify-full") or (
+        "hostaddr" not in told and told.get("host", "/").startswith(("/", "@"))
+    )

@@ -17,6 +17,7 @@ import resource
 import signal
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 NOBODY = 65534
@@ -79,8 +80,13 @@ class Sandbox:
         self._die_with(parent)
 
     def only_read(self, paths: Iterable[str], listen_only: bool = False) -> None:
-        """Open nothing but these files and folders, for reading; make no TCP connection unless it is needed."""
+        """Open nothing but these files and folders, for reading; make no TCP connection unless it is needed.
+
+        A database is called before the rest is given up: what neither opens nor connects is out of reach here already.
+        """
         self._landlock(paths, connect=not listen_only)
+        if self._alone:
+            self._seccomp(connecting=True)
 
     def leave(self, parent: int) -> None:
         """Another user, no files by name, no network, no programs."""
@@ -146,8 +152,8 @@ class Sandbox:
         finally:
             os.close(descriptor)
 
-    def _seccomp(self) -> bool:
-        if (program := _filter(platform.machine())) is None:
+    def _seccomp(self, connecting: bool = False) -> bool:
+        if (program := _filter(platform.machine(), connecting)) is None:
             return False
         instructions = ctypes.create_string_buffer(program)
 
@@ -167,7 +173,7 @@ _X86_64 = (
     *(165, 166, 155, 161, 272, 308, 169, 175, 313, 176, 246, 320),  # the machine
     *(428, 429, 430, 431, 432, 433, 442),  # mounts, the newer way
     *(248, 249, 250, 321, 298, 323, 425, 426, 427, 300, 319),  # keys, BPF, counters, io_uring, memory files
-    *(29, 30, 68, 64, 240),  # shared memory, queues
+    *(29, 30, 31, 68, 69, 70, 71, 64, 65, 66, 220, 240, 241),  # shared memory, queues
     *(87, 263, 82, 264, 316, 83, 258, 84, 86, 265, 88, 266, 133, 259, 76, 77, 280),  # changes of files
     *(90, 91, 268, 452, 92, 93, 94, 260, 188, 189, 190, 463, 197, 198, 199, 466, 469),  # rights of files
     *(132, 235, 261, 253, 294),  # times of files, watching them
@@ -181,44 +187,77 @@ _AARCH64 = (
     *(40, 39, 41, 51, 97, 268, 142, 105, 273, 106, 104, 294),
     *(428, 429, 430, 431, 432, 433, 442),
     *(217, 218, 219, 280, 241, 282, 425, 426, 427, 262, 279),
-    *(194, 196, 186, 190, 180),
+    *(194, 196, 195, 186, 189, 188, 187, 190, 193, 191, 192, 180, 181),
     *(35, 38, 276, 34, 37, 36, 33, 45, 46, 88),
     *(52, 53, 452, 54, 55, 5, 6, 7, 463, 14, 15, 16, 466, 469),
     26,
     *(140, 118, 119, 122, 274, 30, 238, 239, 272),
 )
-_MACHINES = {"x86_64": (0xC000003E, 56, 302, _X86_64), "aarch64": (0xC00000B7, 220, 261, _AARCH64)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """The numbers of one processor: `connecting` are the denied calls that reaching a database takes."""
+
+    architecture: int
+    clone: int
+    limits: int
+    fcntl: int
+    ioctl: int
+    denied: tuple[int, ...]
+    connecting: frozenset[int]
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, 56, 302, 72, 16, _X86_64, frozenset({2, 257, 41, 42, 49})),
+    "aarch64": _Machine(0xC00000B7, 220, 261, 25, 29, _AARCH64, frozenset({56, 198, 203, 200})),
+}
+_OWNERS = (8, 10, 15, 1024, 1026)
+"""What fcntl may not: have the kernel send signals to others when a pipe is ready, or when a file changes."""
+_SOCKET_OWNERS = (0x8901, 0x8902, 0x5452)
+"""The same by ioctl."""
+
 _CLONE3 = 435
 _CLONE_THREAD = 0x10000
 _LOAD, _EQUAL, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL, _ALLOW, _NO_PERMISSION, _NO_SUCH_CALL = 0x80000000, 0x7FFF0000, 0x00050001, 0x00050026
 
 
-def _filter(machine: str) -> bytes | None:
+def _filter(machine: str, connecting: bool = False) -> bytes | None:
     """The kernel's little program: refuse these calls, starting anything but a thread, and limits of others' own."""
     if machine not in _MACHINES:
         return None
-    architecture, clone, limits, denied = _MACHINES[machine]
+    numbers = _MACHINES[machine]
+    denied = [number for number in numbers.denied if not (connecting and number in numbers.connecting)]
     steps: list[tuple[int, int, int, int]] = [
         (_LOAD, 0, 0, 4),
-        (_EQUAL, 1, 0, architecture),
+        (_EQUAL, 1, 0, numbers.architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),
         (_AT_LEAST, 0, 1, 0x40000000),
         (_RETURN, 0, 0, _NO_PERMISSION),
         (_EQUAL, 0, 1, _CLONE3),
         (_RETURN, 0, 0, _NO_SUCH_CALL),  # the C library then takes the older call
-        (_EQUAL, 0, 4, clone),
+        (_EQUAL, 0, 4, numbers.clone),
         (_LOAD, 0, 0, 16),
         (_HAS, 0, 1, _CLONE_THREAD),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _NO_PERMISSION),
-        (_EQUAL, 0, 4, limits),
+        (_EQUAL, 0, 4, numbers.limits),
         (_LOAD, 0, 0, 16),
         (_EQUAL, 0, 1, 0),  # this process: the C library asks for the size of its stack
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _NO_PERMISSION),
+        *_without(numbers.fcntl, _OWNERS),
+        *_without(numbers.ioctl, _SOCKET_OWNERS),
     ]
     steps += [(_EQUAL, len(denied) - index, 0, number) for index, number in enumerate(denied)]
     steps += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _NO_PERMISSION)]
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
+
+
+def _without(call: int, commands: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+    """One call, refused where its second argument is one of these."""
+    tests = [(_EQUAL, len(commands) - index, 0, command) for index, command in enumerate(commands)]
+    ends = [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _NO_PERMISSION)]
+    return [(_EQUAL, 0, len(commands) + 3, call), (_LOAD, 0, 0, 24), *tests, *ends]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 import socket
+import struct
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
+from psycopg import pq
 
 from crossward.errors import CrosswardError, EmptyData, InvalidData, InvalidSetting
 from crossward_connector.postgres import PostgresReading, PostgresSession
@@ -181,3 +183,134 @@ def test_a_server_that_hangs_up_is_named():
         parameters = {"host": "127.0.0.1", "port": str(rude.getsockname()[1]), "dbname": "x", "sslmode": "disable"}
         with pytest.raises(InvalidData, match=r"cannot be reached|ended the connection|TLS"):
             PostgresSession("clinic", parameters, Limits())
+
+
+def test_a_role_that_could_become_a_stronger_one_is_refused(clinic):
+    boss = f"{clinic.name}boss"
+    for strength in ("SUPERUSER", "NOSUPERUSER REPLICATION"):
+        clinic.admin.execute(f"CREATE ROLE {boss} {strength}")
+        clinic.admin.execute(f"GRANT {boss} TO {clinic.name}")
+        try:
+            with pytest.raises(InvalidSetting, match="may do more than read tables"):
+                clinic.read("SELECT 1 AS a")
+        finally:
+            clinic.admin.execute(f"DROP ROLE {boss}")
+
+
+@pytest.mark.parametrize("setting", ["statement_timeout", "client_connection_check_interval"])
+def test_a_query_cannot_switch_its_limits_off(clinic, setting):
+    off = f"CASE WHEN k <= 64 THEN set_config('{setting}', '0', false) ELSE current_setting('{setting}') END"
+    _, rows = clinic.read(f"SELECT k, {off} AS now FROM generate_series(1, 65) AS k", limits=Limits(seconds=77))
+    assert {row["now"] for row in rows[:64]} == {"0"}
+    assert rows[64]["now"] == {"statement_timeout": "77s"}.get(setting, "5s")
+
+
+# -- a server that is none --------------------------------------------------------------------------------------------
+SECRET = b"hunter2"
+
+
+def message(kind, body):
+    return kind + struct.pack("!i", len(body) + 4) + body
+
+
+def refusing(state):
+    return message(b"E", b"SERROR\0C" + state + b"\0M" + SECRET + b"\0D" + SECRET + b"\0\0")
+
+
+def described(*columns):
+    fields = (name + b"\0" + struct.pack("!iHihih", 0, 0, oid, -1, -1, 0) for name, oid in columns)
+    return message(b"T", struct.pack("!H", len(columns)) + b"".join(fields))
+
+
+def row(*cells):
+    return message(b"D", struct.pack("!H", len(cells)) + b"".join(struct.pack("!i", len(c)) + c for c in cells))
+
+
+class Impostor(threading.Thread):
+    """Speaks the protocol as far as the first rows, which it answers with `rows`; logs in by `login`."""
+
+    def __init__(self, rows=b"", login=b""):
+        super().__init__(daemon=True)
+        self._rows, self._login = rows, login
+        self.heard = b""
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.parameters = {
+            "host": "127.0.0.1",
+            "port": str(self._socket.getsockname()[1]),
+            "dbname": "x",
+            "user": "u",
+            "password": SECRET.decode(),
+            "sslmode": "disable",
+            "gssencmode": "disable",
+        }
+        self.start()
+
+    def run(self):
+        with self._socket, self._socket.accept()[0] as peer:
+            with suppress(OSError, struct.error):  # the connector has heard enough
+                self._serve(peer, peer.makefile("rb"))
+
+    def _serve(self, peer, file):
+        file.read(struct.unpack("!i", file.read(4))[0] - 4)
+        if self._login:
+            peer.sendall(self._login)
+            self.heard = file.read(1)
+            if not self.heard:
+                return
+            self.heard = file.read(struct.unpack("!i", file.read(4))[0] - 4)
+        ready = message(b"Z", b"T")
+        about = message(b"S", b"server_version\x0015.1\0") + message(b"S", b"client_encoding\0UTF8\0")
+        peer.sendall(message(b"R", bytes(4)) + about + message(b"Z", b"I"))
+        query = b""
+        while kind := file.read(1):
+            body = file.read(struct.unpack("!i", file.read(4))[0] - 4)
+            query = body[:-1] if kind == b"Q" else body.split(b"\0")[1] if kind == b"P" else query
+            if kind not in b"QS":
+                continue
+            answer = message(b"1", b"") + message(b"2", b"") if kind == b"S" else b""
+            if b"rolsuper" in query:
+                answer += described((b"strong", 16)) + row(b"f")
+            elif b"FETCH 0" in query:
+                answer += described((b"pid", 25), (b"n", 23))
+            elif b"FETCH" in query:
+                answer += self._rows
+            peer.sendall(answer + message(b"C", query.split()[0] + b"\0") + ready)
+
+    def read(self):
+        session = PostgresSession("clinic", self.parameters, Limits())
+        with closing(PostgresReading(session, "SELECT 1", None, Limits())) as reading:
+            return [piece.batch.to_pylist() for piece in reading.pieces()]
+
+
+_COLUMNS = described((b"pid", 25), (b"n", 23))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (refusing(b"hunter2"), "with a state of its own"),
+        (refusing(b"HUNT2"), "with a state of its own"),
+        (refusing(b"22P02"), "cannot be computed"),
+        (refusing(b"21000"), "with state 21000"),
+        (_COLUMNS + row(b"a", SECRET), "answers what no PostgreSQL does"),
+        (_COLUMNS + row(b"a", b"9" * 40), "answers what no PostgreSQL does"),
+        (_COLUMNS + row(SECRET), "answers what no PostgreSQL does"),
+        (_COLUMNS + row(SECRET + b"\xff", b"1"), "not in the database's encoding"),
+        (message(b"H", bytes(3)) + message(b"d", SECRET) + message(b"c", b""), "answers what no PostgreSQL does"),
+        (b"D" + struct.pack("!i", -5) + SECRET, "ended the connection|answers what"),
+        (message(b"D", struct.pack("!Hi", 2, -7) + SECRET), "answers what no PostgreSQL does"),
+    ],
+)
+def test_whatever_a_server_says_is_told_in_our_words(rows, words):
+    with pytest.raises(InvalidData, match=words) as refusal:
+        Impostor(rows).read()
+    assert "hunter2" not in str(refusal.value).lower()
+
+
+@pytest.mark.skipif(pq.version() < 160000, reason="this libpq gives a password to whoever asks")
+def test_no_password_is_said_in_clear_text():
+    server = Impostor(login=message(b"R", struct.pack("!i", 3)))
+    with pytest.raises(InvalidData, match="asks for the password in clear text"):
+        server.read()
+    server.join(60)
+    assert SECRET not in server.heard

@@ -71,6 +71,7 @@ _PARAMETERS = frozenset(
         "options",
         "target_session_attrs",
         "channel_binding",
+        "require_auth",
         "gssencmode",
         "krbsrvname",
         "keepalives",
