@@ -13,6 +13,7 @@ from crossward.errors import StorageBusy
 from crossward.protocol.ledger.lines import OpenBody, SeatsBody
 from crossward_service.db.engine import connect, read, write
 from crossward_service.db.ledger import SqlLedger
+from forked import Forked
 
 RIVAL = Path(__file__).with_name("rival.py")
 
@@ -20,7 +21,7 @@ RIVAL = Path(__file__).with_name("rival.py")
 def start(url: str, names: list[str], budget: int, cost: int) -> list[subprocess.Popen[str]]:
     """Processes that stand ready, and then begin together."""
     processes = [
-        subprocess.Popen(
+        Forked(
             [sys.executable, str(RIVAL), url, name, str(budget), str(cost)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

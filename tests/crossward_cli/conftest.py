@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ from typer.testing import CliRunner
 
 from crossward.errors import CrosswardError
 from crossward_cli.main import commands
+from forked import Forked, run
 
 # What would put colours between the words, or break lines elsewhere, wherever they are printed.
 LOOK_OF_A_TERMINAL = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TERMINAL_WIDTH")
@@ -30,21 +30,15 @@ def crossward():
     return _crossward
 
 
-def _program(*arguments, code=0, **variables):
+def _program(*arguments, code=0, kind=Forked, **variables):
     environment = {name: value for name, value in os.environ.items() if name not in LOOK_OF_A_TERMINAL}
-    done = subprocess.run(
-        [sys.executable, "-m", "crossward_cli", *map(str, arguments)],
-        env=environment | {"COLUMNS": "80"} | variables,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    command = [sys.executable, "-m", "crossward_cli", *arguments]
+    done = run(command, kind=kind, env=environment | {"COLUMNS": "80"} | variables)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
 
 @pytest.fixture
 def program():
-    """The command line as a program of its own, which must end with this exit code."""
+    """The command line as a process of its own, which must end with this exit code; `kind` is how it is started."""
     return _program

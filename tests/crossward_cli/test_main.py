@@ -12,6 +12,7 @@ from crossward.study import example
 from crossward.version import __version__
 from crossward_cli.extras import EXTRAS
 from crossward_cli.main import HELP, load
+from forked import ForkedEarly, run
 
 REFUSING = """
 import sys
@@ -32,7 +33,8 @@ HEAVY = {"rich", "pydantic", "httpx", "numpy", "scipy", "sklearn", "sqlalchemy",
 
 
 def test_the_version_is_a_command_and_an_option(program):
-    assert program("version").stdout.strip() == program("--version").stdout.strip() == __version__
+    asked = [program(word, kind=subprocess.Popen).stdout.strip() for word in ("version", "--version")]
+    assert asked == [__version__, __version__]
     assert json.loads(program("version", "--json").stdout) == {"version": __version__}
 
 
@@ -42,7 +44,7 @@ def test_without_arguments_it_helps(program):
 
 @pytest.mark.parametrize("arguments", [("demo", "--branches", "17"), ("audit", "--nonsense"), ("nothing",)])
 def test_mistakes_exit_with_2_and_say_why(program, arguments):
-    assert program(*arguments, code=2).stderr
+    assert program(*arguments, code=2, kind=subprocess.Popen).stderr
 
 
 def test_errors_are_json_for_machines(program, tmp_path):
@@ -106,12 +108,13 @@ def test_a_command_that_is_mistyped_is_guessed(program):
 # -- what an installation may leave out -----------------------------------------------------------------------------
 @pytest.fixture
 def without(tmp_path_factory):
-    """Variables with which a program does not find some modules, as where an extra is not installed."""
+    """How a program is started that does not find some modules, as where an extra is not installed."""
 
-    def variables(*modules):
+    def variables(*modules, kind=subprocess.Popen):
         folder = tmp_path_factory.mktemp("refusing")
         (folder / "sitecustomize.py").write_text(REFUSING.format(modules=modules))
-        return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
+        path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return {"kind": kind, "PYTHONPATH": path}
 
     return variables
 
@@ -119,15 +122,14 @@ def without(tmp_path_factory):
 @pytest.fixture
 def no_laboratory(without):
     """As in a hospital's image."""
-    return without("crossward_lab")
+    return without("crossward_lab", kind=ForkedEarly)
 
 
 @pytest.fixture
 def no_services(without):
     """As after `pip install ".[cli]"`."""
-    return without(
-        *(module for module, extra in EXTRAS.items() if extra in ("services", "plots") and module != "anyio")
-    )
+    parts = [module for module, extra in EXTRAS.items() if extra in ("services", "plots") and module != "anyio"]
+    return without(*parts, kind=ForkedEarly)
 
 
 @pytest.mark.parametrize(
@@ -209,9 +211,11 @@ def test_what_needs_the_laboratory_says_so_where_it_is_left_out(program, no_labo
 
 
 def test_everything_else_works_without_the_laboratory(program, no_laboratory, tmp_path):
-    loaded = [sys.executable, "-c", "import crossward_lab"]
-    refused = subprocess.run(loaded, env=os.environ | no_laboratory, capture_output=True, text=True, check=False)
-    assert "No module named 'crossward_lab'" in refused.stderr
+    (tmp_path / "loads.py").write_text("import crossward_lab")
+    path = {"PYTHONPATH": no_laboratory["PYTHONPATH"]}
+    for kind in (ForkedEarly, subprocess.Popen):
+        refused = run([sys.executable, tmp_path / "loads.py"], kind=kind, env=os.environ | path)
+        assert "No module named 'crossward_lab'" in refused.stderr
     assert "bench" in program("--help", **no_laboratory).stdout
     (tmp_path / "study.yaml").write_text(program("study", "example", **no_laboratory).stdout)
     program("study", "check", tmp_path / "study.yaml", **no_laboratory)

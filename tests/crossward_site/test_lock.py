@@ -22,6 +22,7 @@ from crossward_site.backup import kind
 from crossward_site.lock import FILE, DirectoryLock, held
 from crossward_site.settings import SiteSettings
 from crossward_target.settings import TargetSettings
+from forked import Forked
 
 SERVE = [sys.executable, "-m", "crossward_cli"]
 
@@ -119,7 +120,7 @@ def serve(tmp_path) -> Iterator[Callable]:
     @contextmanager
     def started(role: str = "target") -> Iterator[subprocess.Popen[str]]:
         environment = os.environ | {"CROSSWARD_DATA_DIR": str(home), "CROSSWARD_PORT": "0", "CROSSWARD_WORK": "false"}
-        process = subprocess.Popen(
+        process = Forked(
             [*SERVE, role, "serve"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         running.append(process)

@@ -28,6 +28,7 @@ from crossward_site import main as target
 from crossward_site.backup import kind as site_kind
 from crossward_source.settings import SourceSettings
 from crossward_target.settings import TargetSettings
+from forked import fork_services
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path for path in HERE.iterdir() if (path / "facts.json").is_file())
@@ -75,6 +76,7 @@ def point_at(home, role, url):
 def start(monkeypatch):
     """Starts services, all of which end with the test."""
     started = []
+    fork_services(monkeypatch)
 
     def begin(role, home, **environment):
         with monkeypatch.context() as patch:

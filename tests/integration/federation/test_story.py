@@ -9,6 +9,7 @@ import sys
 import pytest
 import yaml
 
+import forked
 from crossward.client.coordinator import Client
 from crossward.client.site import SiteClient
 from crossward.errors import AccessRefused, BudgetExceeded, CrosswardError, NotFound
@@ -46,7 +47,7 @@ def crossward(federation, *arguments, role="lead", site=None, code=0):
     if site is not None:
         environment |= {"CROSSWARD_SITE": site.service.url, "CROSSWARD_SITE_TOKEN": site.token}
     command = [sys.executable, "-m", "crossward_cli", *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = forked.run(command, env=environment)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout if code != REFUSED else done.stderr
 

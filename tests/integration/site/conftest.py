@@ -52,6 +52,7 @@ from crossward_site.tasks.steps import advance
 from crossward_site.tasks.tables import outbox
 from crossward_target import app as target
 from crossward_target.settings import TargetSettings
+from forked import Forked
 
 SCHEMA = Schema(
     (
@@ -189,7 +190,7 @@ class Hospital:
 
     def worker(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
         """A worker of this site in a process of its own."""
-        return subprocess.Popen(
+        return Forked(
             [sys.executable, WORKER, self.url, self.home, *words],
             env={"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"} | environment,
             stderr=subprocess.PIPE,

@@ -31,6 +31,7 @@ from crossward_site.identity.service import join
 from crossward_site.ledger import service as ledger
 from crossward_site.site import Site
 from crossward_target.settings import TargetSettings
+from forked import fork_services
 
 HEAD = "pid,glu,bmi,fam,smoke,dm\n"
 MAPPING = {"person": "pid"}
@@ -105,7 +106,8 @@ class Station:
 
 
 @pytest.fixture
-def station(tmp_path: Path) -> Iterator[Station]:
+def station(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Station]:
+    fork_services(monkeypatch)
     made = Station(tmp_path)
     yield made
     made.stop()

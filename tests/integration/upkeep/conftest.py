@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import runpy
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +29,7 @@ from crossward_site.data.places import FilePlace
 from crossward_site.data.service import Vault
 from crossward_site.policy.service import Policy
 from crossward_target.settings import TargetSettings
+from forked import fork_services, run
 
 SMALL = runpy.run_path(str(Path(__file__).parents[2] / "upgrade" / "small.py"))
 
@@ -41,6 +41,12 @@ def no_proxy_here(monkeypatch):
         monkeypatch.delenv(name)
 
 
+@pytest.fixture(autouse=True)
+def forked_services(monkeypatch):
+    """Services here are real processes; how one is started from nothing is not what these tests are about."""
+    fork_services(monkeypatch)
+
+
 @pytest.fixture(scope="session")
 def small():
     """Two invented hospitals and studies of them."""
@@ -50,7 +56,7 @@ def small():
 def _crossward(*words, code=0, **environment):
     command = [sys.executable, "-m", "crossward_cli", *map(str, words)]
     given = os.environ | {"COLUMNS": "200"} | environment
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=300, check=False)
+    done = run(command, env=given)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + ("" if "--json" in words else done.stderr)
 

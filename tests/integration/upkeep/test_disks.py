@@ -15,6 +15,7 @@ from crossward_coordinator.main import init as init_coordinator
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_site.main import init as init_site
 from crossward_target.settings import TargetSettings
+from forked import Forked, run
 from rights import obey_rights
 
 KINDS = {"coordinator": (CoordinatorSettings, init_coordinator), "target": (TargetSettings, init_site)}
@@ -56,7 +57,7 @@ class Disk:
 
     @contextmanager
     def serving(self):
-        with subprocess.Popen(**self.command(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        with Forked(**self.command(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             try:
                 process.url = process.stdout.readline().split()[-1]
                 yield process
@@ -102,7 +103,8 @@ def test_a_service_on_a_read_only_disk_begins_its_work_once_it_is_writable(disk)
 
 def test_a_service_that_cannot_open_its_database_does_not_start_and_says_why(disk):
     disk.let_write(False)
-    done = subprocess.run(**disk.command(), capture_output=True, timeout=120, check=False)
+    command = disk.command()
+    done = run(command.pop("args"), **command)
     assert done.returncode == 2
     assert done.stdout == ""
     assert "StorageFailed" in done.stderr
