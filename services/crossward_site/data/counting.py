@@ -264,6 +264,7 @@ class FeatureTally:
     near: Counter[float] = field(default_factory=Counter)
     values: int = 0
     fits: Counter[str] = field(default_factory=Counter)
+    substances: Counter[tuple[str, str]] = field(default_factory=Counter)
     inside_unconverted: int = 0
     likely: Counter[str] = field(default_factory=Counter)
 
@@ -287,6 +288,7 @@ class FeatureTally:
             beside = (raw != code) & (np.abs(raw - code) <= abs(code) / 2)
             self.near[code] += int(np.count_nonzero(beside))
         self.fits.update(units.fits(raw, low, high, part.feature.unit))
+        self.substances.update(units.fits_by_substance(raw, low, high, part.feature.unit))
         if part.conversion != (1.0, 0.0):
             self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))
 

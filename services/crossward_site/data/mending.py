@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -49,12 +49,11 @@ class Mending:
         for key in ("unit", "substance", "factor", "offset"):
             self._entry(feature).pop(key, None)
 
-    def unit(self, feature: str, column: str, unit: str, wanted: str) -> None:
-        """Declare the unit that a column looks like, with the substance if its name says it."""
+    def unit(self, feature: str, column: str, unit: str, wanted: str, likely: Sequence[str] = ()) -> None:
+        """Declare the unit that a column looks like, with the substance if its name says it or one alone is likely."""
         names = f"{feature} {column}".casefold()
-        for substance in ("", *units.SUBSTANCES):
-            if substance and substance not in names:
-                continue
+        named = [substance for substance in units.SUBSTANCES if substance in names]
+        for substance in ("", *named, *(likely if len(likely) == 1 else ())):
             try:
                 units.conversion(feature, unit, wanted, substance)
             except InvalidSetting:
@@ -62,7 +61,7 @@ class Mending:
             self.drop_unit(feature)
             self._entry(feature).update({"unit": unit} | ({"substance": substance} if substance else {}))
             return
-        self.todo(f"features.{feature}: add unit: {unit} and substance: one of {', '.join(units.SUBSTANCES)}")
+        self.todo(f"features.{feature}: add unit: {unit} and substance: one of {', '.join(likely or units.SUBSTANCES)}")
 
     def recode(self, feature: str, words: list[str], shapes: list[str], *, label: bool = False) -> None:
         """Values that nobody but the hospital knows the meaning of."""

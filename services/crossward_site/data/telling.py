@@ -20,6 +20,7 @@ MOST_SHAPES = 5
 MUCH_CLIPPED = 0.05
 MUCH_MISSING = 0.5
 FEW_UNREAD = 0.01
+NEARLY = 0.95
 _ALL_ALIKE = (Oddity.COMMA, Oddity.UNIT, Oddity.CASE, Oddity.YES_NO)
 """Where one cell is written so, others are, and a mapping or another export mends all of them: never a trifle."""
 
@@ -266,7 +267,9 @@ class Telling:
             part.column,
             name,
         )
-        self.mending.unit(name, part.column, best, unit)
+        by_substance = {substance: fit for (other, substance), fit in tally.substances.items() if other == best}
+        likely = [substance for substance, fit in by_substance.items() if fit >= NEARLY * max(by_substance.values())]
+        self.mending.unit(name, part.column, best, unit, likely)
         return True
 
     def _tell_columns(self) -> None:

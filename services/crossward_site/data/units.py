@@ -142,8 +142,11 @@ _CONFUSED = (
 def ways_to(unit: str) -> tuple[tuple[str, Conversion], ...]:
     """Every unit that is taken for this one, with its conversion; one with several substances comes several times."""
     end = spelled(unit)
-    starts = [one if other == end else other for one, other in _CONFUSED if end in (one, other)]
-    return tuple((_SHOWN.get(start, start), way) for start in starts for way in _ways(start, end))
+    return tuple((_SHOWN.get(start, start), way) for start in _confused_with(end) for way in _ways(start, end))
+
+
+def _confused_with(end: str) -> list[str]:
+    return [one if other == end else other for one, other in _CONFUSED if end in (one, other)]
 
 
 def _ways(start: str, end: str) -> list[Conversion]:
@@ -185,6 +188,20 @@ def fits(values: Array, low: float, high: float, unit: str) -> dict[str, int]:
         inside = int(np.count_nonzero(_explained(way, values, low, high)))
         counts[name] = max(inside, counts.get(name, 0))
     return counts
+
+
+def fits_by_substance(values: Array, low: float, high: float, unit: str) -> dict[tuple[str, str], int]:
+    """How many of these values each other unit would explain if they were of a substance, where that matters."""
+    end = spelled(unit)
+    ways = {
+        (_SHOWN.get(start, start), substance): _known(start, end, substance)
+        for start in _confused_with(end)
+        if _known(start, end, "") is None
+        for substance in SUBSTANCES
+    }
+    return {
+        key: int(np.count_nonzero(_explained(way, values, low, high))) for key, way in ways.items() if way is not None
+    }
 
 
 def _far(values: Array, low: float, high: float) -> NDArray[np.bool_]:

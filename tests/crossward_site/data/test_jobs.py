@@ -71,7 +71,7 @@ def test_check_open_refresh_erase_and_undo_through_jobs(site, file) -> None:
     found = {kind: state(site, number) for number, (kind, _) in enumerate(asked, 1)}
     assert json.loads(found[JobKind.CHECK].result)["persons"] == 50
     assert json.loads(found[JobKind.REFRESH].result)["stayed"] == 50
-    assert json.loads(found[JobKind.ERASE].result) == {"rows": 2}
+    assert json.loads(found[JobKind.ERASE].result) == {"rows": 2, "strangers": 0}
     assert json.loads(found[JobKind.UNDO].result) == {"version": 1}
     assert found[JobKind.RECOVER].state is JobState.FAILED  # nothing is lost
     assert "nothing to recover" in found[JobKind.RECOVER].fix

@@ -173,6 +173,20 @@ def test_a_column_that_is_read_already_is_never_proposed() -> None:
     assert told(report, "Glu120", "several things: Glu0, Glu120").severity == "warning"
 
 
+def test_the_substance_is_proposed_where_one_alone_explains_the_values() -> None:
+    """Glucose and uric acid weigh nearly the same: between them people choose."""
+    draw = np.random.default_rng(5)
+    study = study_for(
+        Schema((Number("Glu0", 3.5, 7.5, "mmol/L"), Number("HDL", 0.6, 2.2, "mmol/L"))),
+        label={"name": "ill", "positive": "yes", "negative": "no"},
+    )
+    table = good() | {"Glu0": draw.uniform(4, 6.8, 200) * 18.016, "HDL": draw.uniform(0.7, 2.1, 200) * 38.67}
+    report = survey(Given(pa.table(table)), DataMap(person="id"), study)
+    proposed = yaml.safe_load(report.suggestion)["features"]
+    assert proposed == {"HDL": {"column": "HDL", "unit": "mg/dL", "substance": "cholesterol"}}
+    assert "# TODO features.Glu0: add unit: mg/dL and substance: one of glucose, uric acid\n" in report.suggestion
+
+
 def test_a_number_among_others_like_it_is_no_code() -> None:
     ages = [*good()["bmi"][:190], 99.0, 99.0, 97.0, 98.0, 98.5, 101.0, 96.0, 95.0, -9.0, -9.0]
     report = check(good() | {"bmi": ages})
