@@ -92,6 +92,12 @@ class SeatTable:
         rows[known] = self.rows_of(dataset)[found[known]]
         return rows
 
+    def mark(self, tags: Tags, seats: NDArray[np.bool_]) -> None:
+        """Mark the seats of these persons, of those who have one."""
+        if len(self):
+            found = np.minimum(np.searchsorted(self.tags, tags), len(self) - 1)
+            seats[found[self.tags[found] == tags]] = True
+
     # -- the file -------------------------------------------------------------------------------------------------
     def save(self, path: Path, salt: bytes) -> str:
         """Write the table; gives its digest. What was written is on disk when this returns."""
@@ -198,17 +204,20 @@ def seat(
     keys: Keys,
     most: int,
     randomness: Randomness = SYSTEM,
+    were: NDArray[np.bool_] | None = None,
     *,
     part: int = PART,
 ) -> Seated:
     """Seat the rows of a dataset: known persons where they sit, new ones by chance; at most so many rows of each.
 
-    `persons` has the tag of each row; of a person with too many rows those with the smallest keys are kept. Rows are
-    taken by ranges of tags, so that what is needed beside the arrays themselves stays small.
+    `persons` has the tag of each row; of a person with too many rows those with the smallest keys are kept. `were` says
+    of each seat whether its person was in the version before; without, all who ever were are taken to have been. Rows
+    are taken by ranges of tags, so that what is needed beside the arrays themselves stays small.
     """
     sizes, cell_of = table.sizes, np.full(len(persons), NOBODY, np.uint8)
     tags, cells, rows = [], [], []
     old_rows = table.rows_of(dataset)
+    were = old_rows > 0 if were is None else were
     count = {"persons": 0, "new": 0, "came": 0, "left": 0, "stayed": 0, "kept": 0}
     for low, high in _ranges(max(1, -(-len(persons) // part))):
         here = np.flatnonzero((persons >= low) & (persons <= high)) if low or high != _LAST else np.arange(len(persons))
@@ -226,15 +235,16 @@ def seat(
         at = np.searchsorted(merged, who)
         now[at] = kept
         before = np.concatenate([old, np.zeros(len(dealt), np.uint8)])[order]
+        was = np.concatenate([were[first:last], np.zeros(len(dealt), bool)])[order]
         cell_of[here] = np.repeat(cell[at], kept)
         tags.append(merged)
         cells.append(cell.astype(np.uint8))
         rows.append(np.maximum(before, now).astype(np.uint8))
         count["persons"] += len(who)
         count["new"] += len(dealt)
-        count["came"] += int(np.count_nonzero((before == 0) & (now > 0)))
-        count["left"] += int(np.count_nonzero((before > 0) & (now == 0)))
-        count["stayed"] += int(np.count_nonzero((before > 0) & (now > 0)))
+        count["came"] += int(np.count_nonzero(~was & (now > 0)))
+        count["left"] += int(np.count_nonzero(was & (now == 0)))
+        count["stayed"] += int(np.count_nonzero(was & (now > 0)))
         count["kept"] += len(here)
     seated = _extended(table, np.concatenate(tags), np.concatenate(cells), dataset, np.concatenate(rows))
     return Seated(seated, cell_of, **count)

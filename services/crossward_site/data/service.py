@@ -43,7 +43,7 @@ from crossward_site.data.places import AnyPlace, Place
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit, ReportView, TableReport
 from crossward_site.data.sealed import SealedCopy, write_cells
-from crossward_site.data.seats import Seated, seat
+from crossward_site.data.seats import NOBODY, Seated, SeatTable, seat
 from crossward_site.data.tables import datasets, opt_outs, seat_tables, versions
 from crossward_site.data.tags import Tagger, Tags
 from crossward_site.site import Site
@@ -215,7 +215,8 @@ class Vault:
                 intake = take_in(source, mapping, study, records, site.secret, opted_out, progress, new)
             progress(0.8, "seating")
             keys = _Keys(Tagger(site.secret), intake.records)
-            seated = seat(table, name, intake.persons, keys, most, site.machine.noise)
+            were = _were_there(site, before, table)
+            seated = seat(table, name, intake.persons, keys, most, site.machine.noise, were)
             _check_once(intake)
             write_cells(file_of(site, file, "cells"), site.secret, seated.cells, intake.lengths)
             digest = seated.table.save(file_of(site, file, "seats"), site.machine.secret(32))
@@ -444,12 +445,29 @@ class _Keys:
 def _likeness(
     site: Site, before: Dataset | None, names: Sequence[str]
 ) -> tuple[likeness.Likeness, likeness.Likeness] | tuple[None, None]:
-    """What persons were like in the version before, and room for what they are like now."""
+    """What persons were like in the version before, and room for what they are like now.
+
+    None where its copy is gone or damaged: a new version is what mends that.
+    """
     if before is None or before.sealed is None:
         return None, None
     copy, below = open_copy(site, before), likeness.sampled(before.report.rows)
-    columns = likeness.steady_columns(copy, [name for name in before.report.columns if name in names])
-    return likeness.of_copy(copy, columns, below), likeness.Likeness(columns, below)
+    with suppress(StorageFailed):
+        columns = likeness.steady_columns(copy, [name for name in before.report.columns if name in names])
+        return likeness.of_copy(copy, columns, below), likeness.Likeness(columns, below)
+    return None, None
+
+
+def _were_there(site: Site, before: Dataset | None, table: SeatTable) -> NDArray[np.bool_] | None:
+    """Which seats' persons have rows in the version before; None where its copy cannot say."""
+    if before is None or before.sealed is None:
+        return None
+    there = np.zeros(len(table), bool)
+    with suppress(StorageFailed):
+        for batch in open_copy(site, before).batches(()):
+            table.mark(batch.persons[batch.cells != NOBODY], there)
+        return there
+    return None
 
 
 def _check_once(intake: Intake) -> None:
