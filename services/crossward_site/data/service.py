@@ -35,6 +35,7 @@ from crossward.protocol.ledger.lines import OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study, work
 from crossward_service.db.engine import read, write
+from crossward_site import facts
 from crossward_site.data import likeness, seating, usage
 from crossward_site.data.checks import check_budget, check_records_per_person
 from crossward_site.data.intake import Intake, Progress, take_in, unheard
@@ -345,6 +346,11 @@ class Vault:
         with read(self._site.engine) as connection:
             return load_datasets(connection)
 
+    def copies(self) -> list[Dataset]:
+        """Every version that has a sealed copy: the current ones, and those of which a release is owed."""
+        with read(self._site.engine) as connection:
+            return [load_version(connection, row.dataset, row.version) for row in connection.execute(_SEALED).all()]
+
     def balance(self) -> Balance:
         """The budget of each person here, and what the cells have spent of it."""
         with read(self._site.engine) as connection:
@@ -543,6 +549,18 @@ def _new_name(site: Site) -> str:
     return site.machine.secret(16).hex()
 
 
+def tidy_at_start(site: Site) -> None:
+    """Tidy up as a site starts, unless its table of seats is lost.
+
+    Then the database may be an old one, put back without its files, and those that it does not know the newer one's:
+    they stay until the right database is back, or all are seated anew.
+    """
+    with read(site.engine) as connection:
+        if facts.SEATS_LOST.get(connection) is not None:
+            return
+    tidy(site)
+
+
 def tidy(site: Site) -> None:
     """Remove what no version, task or seat needs any more, and what a process that ended has left.
 
@@ -587,7 +605,11 @@ _COUNTS = (
     .join(datasets, versions.c.dataset == datasets.c.name)
     .where(versions.c.dataset == bindparam("name"), versions.c.version == bindparam("version"))
 )
-_SEALED = select(versions.c.dataset, versions.c.version, versions.c.sealed).where(versions.c.sealed.is_not(None))
+_SEALED = (
+    select(versions.c.dataset, versions.c.version, versions.c.sealed)
+    .where(versions.c.sealed.is_not(None))
+    .order_by(versions.c.dataset, versions.c.version)
+)
 
 
 def _unknown(name: str) -> UnknownDataset:
