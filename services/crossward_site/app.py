@@ -23,7 +23,7 @@ from crossward_site.data import routes as data
 from crossward_site.data import seating
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.requests import WORKS
-from crossward_site.data.service import tidy
+from crossward_site.data.service import tidy_at_start
 from crossward_site.desk import routes as desk
 from crossward_site.identity import routes as identity
 from crossward_site.ledger import routes as ledger
@@ -102,7 +102,7 @@ def _open(settings: SiteSettings) -> Site:
     try:
         seating.settle(site)
         with suppress(StorageFailed):  # on a disk that cannot be written it is left to the next job
-            tidy(site)
+            tidy_at_start(site)
         with read(site.engine) as connection:
             identity = facts.IDENTITY.get(connection)
         if identity is not None and identity.role not in settings.roles:

@@ -26,7 +26,7 @@ from crossward_site.data.check_views import FeatureCheck, Kind
 from crossward_site.data.mapping import Codes, ColumnMap, value_text
 from crossward_site.data.reading import NO_ROWS, FeatureWords, NumberColumn, Rows, Values, WordColumn, flat
 from crossward_site.data.shapes import MISSING_CODES, MISSING_WORDS, Oddity, is_thousands, odd_number, shape
-from crossward_site.data.tags import Tagger, joined
+from crossward_site.data.tags import Tagger, joined, lost_digits
 
 Keys = NDArray[np.uint64]
 
@@ -303,7 +303,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.blank, self.padded, self.floating, self.scientific = Tally(), Tally(), Tally(), Tally()
-        self.words = Tally()
+        self.words, self.inexact = Tally(), Tally()
         self._keys: list[Keys] = []
         self._blank: list[Rows] = []
 
@@ -321,6 +321,7 @@ class Ids:
             self.floating.add(_true(pc.match_substring_regex(trimmed, r"^\d+[.,]0+$")), start)
         elif pa.types.is_floating(plain.type):
             self.floating.add(_true(plain.is_valid()), start)
+            self.inexact.add(np.flatnonzero(lost_digits(plain)), start)
         rows = _true(blank)
         self.blank.add(rows, start)
         self._blank.append(rows + start)

@@ -22,7 +22,7 @@ from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit
 from crossward_site.data.sealed import Frames, Packer
-from crossward_site.data.tags import Tagger, Tags, id_texts, joined
+from crossward_site.data.tags import Tagger, Tags, id_texts, joined, lost_digits
 
 Progress = Callable[[float, str], None]
 """Hears how far a job has come, and raises where it is to end."""
@@ -171,7 +171,14 @@ def _known(
 
 def _identities(table: Table, batch: pa.RecordBatch, column: str, what: str, row: int) -> pa.StringArray:
     """The ids of a column; every record needs one."""
-    texts = id_texts(batch.column(batch.schema.get_field_index(column)))
+    ids = batch.column(batch.schema.get_field_index(column))
+    if (lost := lost_digits(ids)).any():
+        raise InvalidData(
+            f"{table.where}, {table.line(row + int(np.argmax(lost)))}: column {column!r}, which names the {what}, is a "
+            "floating-point number too large to have kept its last digits.",
+            "Export the column as a text, or as whole numbers.",
+        )
+    texts = id_texts(ids)
     if texts.null_count:
         first = row + int(np.argmax(texts.is_null().to_numpy(zero_copy_only=False)))
         raise InvalidData(

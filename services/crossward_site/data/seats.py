@@ -44,7 +44,7 @@ Cells = NDArray[np.uint8]
 Keys = Callable[[NDArray[np.intp], Tags, NDArray[np.intp]], Tags]
 """The key of each row, from the rows' numbers, their persons, and which of the person's rows each is."""
 Sizes = NDArray[np.int64]
-N = TypeVar("N", np.uint64, np.uint8)
+N = TypeVar("N", np.uint64, np.uint8, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,12 @@ class SeatTable:
         rows = np.zeros(len(tags), np.uint8)
         rows[known] = self.rows_of(dataset)[found[known]]
         return rows
+
+    def mark(self, tags: Tags, seats: NDArray[np.bool_]) -> None:
+        """Mark the seats of these persons, of those who have one."""
+        if len(self):
+            found = np.minimum(np.searchsorted(self.tags, tags), len(self) - 1)
+            seats[found[self.tags[found] == tags]] = True
 
     # -- the file -------------------------------------------------------------------------------------------------
     def save(self, path: Path, salt: bytes) -> str:
@@ -207,18 +213,21 @@ def seat(
     keys: Keys,
     most: int,
     randomness: Randomness = SYSTEM,
+    were: NDArray[np.bool_] | None = None,
     *,
     part: int = PART,
     pulse: Pulse = unwatched,
 ) -> Seated:
     """Seat the rows of a dataset: known persons where they sit, new ones by chance; at most so many rows of each.
 
-    `persons` has the tag of each row; of a person with too many rows those with the smallest keys are kept. Rows are
-    taken by ranges of tags, so that what is needed beside the arrays themselves stays small.
+    `persons` has the tag of each row; of a person with too many rows those with the smallest keys are kept. `were` says
+    of each seat whether its person was in the version before; without, all who ever were are taken to have been. Rows
+    are taken by ranges of tags, so that what is needed beside the arrays themselves stays small.
     """
     sizes, cell_of = table.sizes, np.full(len(persons), NOBODY, np.uint8)
     tags, cells, rows = [], [], []
     old_rows = table.rows_of(dataset)
+    were = old_rows > 0 if were is None else were
     count = {"persons": 0, "new": 0, "came": 0, "left": 0, "stayed": 0, "kept": 0}
     for low, high in ranges(max(1, -(-len(persons) // part))):
         pulse()
@@ -238,15 +247,16 @@ def seat(
         at = np.searchsorted(merged, who)
         now[at] = kept
         before = _woven(old, np.zeros(len(dealt), np.uint8), is_new)
+        was = _woven(were[first:last], np.zeros(len(dealt), bool), is_new)
         cell_of[here] = np.repeat(cell[at], kept)
         tags.append(merged)
         cells.append(cell.astype(np.uint8))
         rows.append(np.maximum(before, now).astype(np.uint8))
         count["persons"] += len(who)
         count["new"] += len(dealt)
-        count["came"] += int(np.count_nonzero((before == 0) & (now > 0)))
-        count["left"] += int(np.count_nonzero((before > 0) & (now == 0)))
-        count["stayed"] += int(np.count_nonzero((before > 0) & (now > 0)))
+        count["came"] += int(np.count_nonzero(~was & (now > 0)))
+        count["left"] += int(np.count_nonzero(was & (now == 0)))
+        count["stayed"] += int(np.count_nonzero(was & (now > 0)))
         count["kept"] += len(here)
     seated = _extended(table, joined(tags), np.concatenate(cells), dataset, np.concatenate(rows))
     return Seated(seated, cell_of, **count)

@@ -36,6 +36,7 @@ from crossward.protocol.ledger.lines import OpenBody
 from crossward.protocol.ledger.rules import Balance
 from crossward.study import Study, work
 from crossward_service.db.engine import read, write
+from crossward_site import facts
 from crossward_site.data import likeness, seating, usage
 from crossward_site.data.beside import Pulse
 from crossward_site.data.checks import check_budget, check_records_per_person
@@ -45,7 +46,7 @@ from crossward_site.data.places import AnyPlace, Place
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit, ReportView, TableReport
 from crossward_site.data.sealed import SealedCopy, write_cells
-from crossward_site.data.seats import PART, Seated, ranges, seat
+from crossward_site.data.seats import NOBODY, PART, Seated, SeatTable, ranges, seat
 from crossward_site.data.tables import datasets, opt_outs, seat_tables, versions
 from crossward_site.data.tags import Tagger, Tags
 from crossward_site.site import Site
@@ -217,7 +218,8 @@ class Vault:
                 with taking_in(source, mapping, study, records, site.secret, opted_out, told, new) as intake:
                     told(0.8, "seating")
                     keys = _Keys(Tagger(site.secret), intake.records)
-                    seated = seat(table, name, intake.persons, keys, most, site.machine.noise, pulse=told.pulse)
+                    were = _were_there(site, before, table, told.pulse)
+                    seated = seat(table, name, intake.persons, keys, most, site.machine.noise, were, pulse=told.pulse)
                     _check_once(intake, told.pulse)
                     write_cells(file_of(site, file, "cells"), site.secret, seated.cells, intake.lengths)
                     digest = seated.table.save(file_of(site, file, "seats"), site.machine.secret(32))
@@ -355,6 +357,11 @@ class Vault:
         with read(self._site.engine) as connection:
             return load_datasets(connection)
 
+    def copies(self) -> list[Dataset]:
+        """Every version that has a sealed copy: the current ones, and those of which a release is owed."""
+        with read(self._site.engine) as connection:
+            return [load_version(connection, row.dataset, row.version) for row in connection.execute(_SEALED).all()]
+
     def balance(self) -> Balance:
         """The budget of each person here, and what the cells have spent of it."""
         with read(self._site.engine) as connection:
@@ -457,12 +464,30 @@ class _Keys:
 def _likeness(
     site: Site, before: Dataset | None, names: Sequence[str], pulse: Pulse
 ) -> tuple[likeness.Likeness, likeness.Likeness] | tuple[None, None]:
-    """What persons were like in the version before, and room for what they are like now."""
+    """What persons were like in the version before, and room for what they are like now.
+
+    None where its copy is gone or damaged: a new version is what mends that.
+    """
     if before is None or before.sealed is None:
         return None, None
     copy, below = open_copy(site, before), likeness.sampled(before.report.rows)
-    columns = likeness.steady_columns(copy, [name for name in before.report.columns if name in names])
-    return likeness.of_copy(copy, columns, below, pulse), likeness.Likeness(columns, below)
+    with suppress(StorageFailed):
+        columns = likeness.steady_columns(copy, [name for name in before.report.columns if name in names])
+        return likeness.of_copy(copy, columns, below, pulse), likeness.Likeness(columns, below)
+    return None, None
+
+
+def _were_there(site: Site, before: Dataset | None, table: SeatTable, pulse: Pulse) -> NDArray[np.bool_] | None:
+    """Which seats' persons have rows in the version before; None where its copy cannot say."""
+    if before is None or before.sealed is None:
+        return None
+    there = np.zeros(len(table), bool)
+    with suppress(StorageFailed):
+        for batch in open_copy(site, before).batches(()):
+            pulse()
+            table.mark(batch.persons[batch.cells != NOBODY], there)
+        return there
+    return None
 
 
 def _check_once(intake: Intake, pulse: Pulse) -> None:
@@ -543,6 +568,18 @@ def _new_name(site: Site) -> str:
     return site.machine.secret(16).hex()
 
 
+def tidy_at_start(site: Site) -> None:
+    """Tidy up as a site starts, unless its table of seats is lost.
+
+    Then the database may be an old one, put back without its files, and those that it does not know the newer one's:
+    they stay until the right database is back, or all are seated anew.
+    """
+    with read(site.engine) as connection:
+        if facts.SEATS_LOST.get(connection) is not None:
+            return
+    tidy(site)
+
+
 def tidy(site: Site) -> None:
     """Remove what no version, task or seat needs any more, and what a process that ended has left.
 
@@ -587,7 +624,11 @@ _COUNTS = (
     .join(datasets, versions.c.dataset == datasets.c.name)
     .where(versions.c.dataset == bindparam("name"), versions.c.version == bindparam("version"))
 )
-_SEALED = select(versions.c.dataset, versions.c.version, versions.c.sealed).where(versions.c.sealed.is_not(None))
+_SEALED = (
+    select(versions.c.dataset, versions.c.version, versions.c.sealed)
+    .where(versions.c.sealed.is_not(None))
+    .order_by(versions.c.dataset, versions.c.version)
+)
 
 
 def _unknown(name: str) -> UnknownDataset:

@@ -27,6 +27,12 @@ BLOCK = 16
 LONGEST = 96
 """Ids of more bytes are told apart by their SHA-256: a column needs no more room for one odd cell."""
 
+_EXACT = 2.0**53
+"""From here on not every whole number is a floating-point number."""
+
+_UNSEEN = r"\p{Cf}"
+_UUID, _UUID_BYTES = r"^\s*\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?\s*$", 36
+
 
 class Tagger:
     """Tags persons, and orders their records, by one site's secret."""
@@ -54,7 +60,11 @@ class Tagger:
 
 
 def id_texts(column: pa.Array) -> pa.StringArray:
-    """Ids as texts: the number 7.0, the texts "7.0" and " 7 ", and 7 are one person. None where there is none."""
+    """Ids as texts: the number 7.0, the texts "7.0", "+7" and " 7 ", and 7 are one person. None where there is none.
+
+    So are two spellings that look alike (Unicode's compatibility form: full-width digits, letters with their accents
+    apart, marks that nobody sees), and a UUID in capitals. Zeros in front and the case of other ids tell persons apart.
+    """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
@@ -63,8 +73,8 @@ def id_texts(column: pa.Array) -> pa.StringArray:
         return column.cast(pa.string())
     if pa.types.is_floating(column.type):
         column = _whole(column)
-    texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    texts = pc.replace_substring_regex(texts, r"^([+-]?[0-9]+)\.0+$", r"\1")
+    texts = pc.utf8_trim_whitespace(_alike(column.cast(pa.string())))
+    texts = pc.replace_substring_regex(texts, r"^\+?(-?[0-9]+)(\.0*)?$", r"\1")
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
@@ -76,6 +86,23 @@ def joined(parts: list[Tags]) -> Tags:
         at += len(part)
         parts[index] = part[:0].copy()
     return whole
+
+
+def _alike(texts: pa.StringArray) -> pa.StringArray:
+    """Spellings of one id as one text."""
+    if pc.all(pc.string_is_ascii(texts)).as_py() is False:
+        texts = pc.utf8_normalize(pc.replace_substring_regex(texts, _UNSEEN, ""), "NFKC")
+    if pc.any(pc.greater_equal(pc.binary_length(texts), _UUID_BYTES)).as_py():
+        texts = pc.if_else(pc.match_substring_regex(texts, _UUID), pc.ascii_lower(texts), texts)
+    return texts
+
+
+def lost_digits(column: pa.Array) -> NDArray[np.bool_]:
+    """Where an id is a floating-point number so large that its last digits are gone: two persons may look like one."""
+    if not pa.types.is_floating(column.type):
+        return np.zeros(len(column), bool)
+    lost: NDArray[np.bool_] = np.abs(column.to_numpy(zero_copy_only=False)) >= _EXACT
+    return lost
 
 
 def _whole(column: pa.Array) -> pa.Array:

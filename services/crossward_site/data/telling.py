@@ -128,6 +128,12 @@ class Telling:
                 "Format the column as text in the spreadsheet, and export it again from the source.",
             ),
             (
+                ids.inexact,
+                "error",
+                "Ids are floating point numbers too large to have kept their last digits.",
+                "Export the column as a text, or as whole numbers.",
+            ),
+            (
                 ids.floating,
                 "warning",
                 "Ids are written as floating point numbers: large ones are no longer exact.",

@@ -39,9 +39,10 @@ class AUC:
     high: float
 
 
-def holdout(site: Site, served: Served, version: int | None = None) -> Rows:
+def holdout(site: Site, served: Served, version: int | None = None, dataset: str | None = None) -> Rows:
     """The rows that the study did not train on, from a version of its dataset; without, the current one."""
-    return Vault(site).rows(served.study, Role.TARGET, dataset_of(site, served), [HOLDOUT], version)
+    name = dataset_of(site, served) if dataset is None else dataset
+    return Vault(site).rows(served.study, Role.TARGET, name, [HOLDOUT], version)
 
 
 def dataset_of(site: Site, served: Served) -> str:

@@ -2,6 +2,8 @@
 
 reserve   within the policy; durable, and known to the mirror, before a record is read
 release   the digest of the document, in one transaction with it
+tell      once the mirror has the line that names it: of two copies of this site that drew noise for one charge, the
+          mirror takes the line of one, and what the other drew is told to nobody
 
 Only of a model that was released, or is made of others' releases. A boosted model was trained on records that nobody
 paid for: its AUC, however noised on the holdout, would tell about those.
@@ -22,12 +24,12 @@ from crossward.privacy.release import Release
 from crossward.protocol.canonical import canonical, sha256
 from crossward.protocol.constants import PAID_AUC, Role
 from crossward.protocol.descriptions import description_digest, written
-from crossward.protocol.ledger.lines import ReleaseBody, ReserveBody
+from crossward.protocol.ledger.lines import LineKind, ReleaseBody, ReserveBody
 from crossward.study import work
 from crossward_service.db.engine import read, write
 from crossward_site.coordinator import Coordinator
 from crossward_site.data.service import load_counts
-from crossward_site.ledger.service import sync
+from crossward_site.ledger.service import confirmed, sync
 from crossward_site.models.evaluation import dataset_of, holdout
 from crossward_site.models.service import Served
 from crossward_site.models.tables import aucs
@@ -41,13 +43,20 @@ def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: floa
     epsilon = check_epsilon(epsilon)
     _check_paid_for(served)
     task = f"{PAID_AUC}{nano_epsilon(epsilon)}:{served.task.id}"
-    if (known := _known(site, task)) is not None:
-        return known
-    dataset = dataset_of(site, served)
+    if (known := _known(site, task)) is None:
+        known = _draw(site, coordinator, served, task, epsilon)
+    if not _is_mirrored(site, task):
+        sync(site, coordinator)
+    return known
+
+
+def _draw(site: Site, coordinator: Coordinator, served: Served, task: str, epsilon: float) -> PaidAuc:
+    """Charge, read, and fix what will be told."""
+    dataset = _dataset(site, served, task)
     sync(site, coordinator)
     release, version = _reserve(site, served, dataset, task, epsilon)
     sync(site, coordinator)
-    rows = holdout(site, served, version)
+    rows = holdout(site, served, version, dataset)
     labels = rows.y.astype(np.float64)
     paid = private_auc(np.asarray(served.model.scores(rows.X)), labels, epsilon, randomness=site.machine.noise)
     if paid.release != release:
@@ -68,6 +77,20 @@ def _check_paid_for(served: Served) -> None:
             "The model was trained here and never released: its AUC would tell about records that nobody paid for.",
             "Look at the evaluation, which stays here; or use a method whose model is released.",
         )
+
+
+def _dataset(site: Site, served: Served, task: str) -> str:
+    """The dataset that was charged before; else the model's."""
+    with read(site.engine) as connection:
+        charged = connection.execute(select(aucs.c.dataset).where(aucs.c.task == task)).scalar_one_or_none()
+    return dataset_of(site, served) if charged is None else charged
+
+
+def _is_mirrored(site: Site, task: str) -> bool:
+    """Whether the mirror has the line that names what is told."""
+    with read(site.engine) as connection:
+        line = site.ledger.find(connection, LineKind.RELEASE, task)
+        return line is not None and line.sequence <= confirmed(connection).sequence
 
 
 def _reserve(site: Site, served: Served, dataset: str, task: str, epsilon: float) -> tuple[Release, int]:
@@ -121,7 +144,8 @@ def _read(text: str) -> PaidAuc:
 
 
 def released(site: Site, study: str) -> list[PaidAuc]:
-    """The AUCs a study's target has paid for."""
+    """The AUCs a study's target has paid for, and may tell."""
     with read(site.engine) as connection:
-        query = select(aucs.c.document).where(aucs.c.study == study, aucs.c.document.is_not(None))
-        return [_read(text) for text in connection.execute(query.order_by(aucs.c.asked)).scalars()]
+        query = select(aucs.c.task, aucs.c.document).where(aucs.c.study == study, aucs.c.document.is_not(None))
+        drawn = connection.execute(query.order_by(aucs.c.asked)).all()
+    return [_read(row.document) for row in drawn if _is_mirrored(site, row.task)]

@@ -29,7 +29,7 @@ from crossward_site.data.connector import InProcess
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.requests import WORKS
-from crossward_site.data.service import Vault, tidy
+from crossward_site.data.service import Vault, tidy_at_start
 from crossward_site.identity.service import Identity, Link, join
 from crossward_site.ledger.service import sync
 from crossward_site.lock import DirectoryLock
@@ -152,7 +152,7 @@ def _open(process: Process) -> RunningSite:
     process.at_end(lock.release)
     site = _site(process)
     seating.settle(site)
-    tidy(site)
+    tidy_at_start(site)
     runner, jobs = Runner(site, Link(), PACE), JobRunner(site, WORKS, pause=IDLE)
     jobs.start()
     runner.start()

@@ -14,7 +14,7 @@ from crossward_site import facts
 from crossward_site.data import seating
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import FilePlace
-from crossward_site.data.service import Vault, tidy
+from crossward_site.data.service import Vault, tidy, tidy_at_start
 
 MAP, PLACE, BUDGET = DataMap(person="pid"), FilePlace(kind="csv", path="table.csv"), Budget.of(1)
 
@@ -156,3 +156,26 @@ def test_two_at_once_cannot_both_seat(site, people) -> None:
 def test_there_is_nothing_to_recover_before_anything_was_opened(site) -> None:
     with pytest.raises(Conflict, match="Nothing was ever opened"):
         seating.recover(site)
+
+
+def test_an_old_database_put_back_alone_takes_no_file_of_the_newer_one(site, people) -> None:
+    """Started with it by mistake: with the right database back, nothing is lost and nobody pays for it."""
+    vault = Vault(site)
+    vault.open("a", PLACE, MAP, BUDGET)
+    with read(site.engine) as connection:
+        tables = connection.exec_driver_sql("SELECT * FROM seat_tables").all()
+        versions = connection.exec_driver_sql("SELECT sealed FROM versions").all()
+    files = {path.name for path in site.home.glob("vault-*")}
+    with write(site.engine) as connection:  # as an earlier database has it, whose table is not here any more
+        connection.exec_driver_sql("UPDATE seat_tables SET file = 'earlier'")
+        connection.exec_driver_sql("UPDATE versions SET sealed = 'earlier'")
+    seating.settle(site)
+    tidy_at_start(site)
+    assert {path.name for path in site.home.glob("vault-*")} == files
+    with write(site.engine) as connection:
+        connection.exec_driver_sql("UPDATE seat_tables SET file = ?", (tables[0].file,))
+        connection.exec_driver_sql("UPDATE versions SET sealed = ?", (versions[0].sealed,))
+    seating.settle(site)
+    tidy_at_start(site)
+    charge(site, "t1")
+    assert vault.refresh("a").report.stayed == 40

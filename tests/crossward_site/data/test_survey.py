@@ -246,6 +246,7 @@ def test_a_good_table_is_ready(study) -> None:
         (lambda t: {"ill": ["yes"] * 200}, "ill", "All labels are positive", "error"),
         (lambda t: {"ill": ["sick"] * 200}, "ill", "No label can be read", "error"),
         (lambda t: {"id": np.arange(200.0)}, "id", "floating point", "warning"),
+        (lambda t: {"id": np.arange(200.0) * 2**50}, "id", "last digits", "error"),
         (lambda t: {"id": [None, *t["id"][1:]]}, "id", "without their person", "error"),
         (lambda t: {"last_name": t["id"]}, "last_name", "identifies people", "note"),
         (

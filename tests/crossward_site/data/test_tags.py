@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossward_site.data.tags import LONGEST, Tagger, _key, id_texts
+from crossward_site.data.tags import LONGEST, Tagger, _key, id_texts, lost_digits
 
 SECRET = bytes(range(32))
 TAGGER = Tagger(SECRET)
@@ -49,6 +49,9 @@ def test_batches_do_not_matter(texts, cut) -> None:
         pa.array(["7", "8"]),
         pa.array([" 7", "8\t"]),
         pa.array(["7.0", "8.00"]),
+        pa.array(["+7", "8."]),
+        pa.array(["\uff17", "\u200b8"]),
+        pa.array(["\ufeff7", "8\u00a0"]),
         pa.array([7, 8], pa.int32()),
         pa.array([7.0, 8.0]),
         pa.array(["7", "8"]).dictionary_encode(),
@@ -65,6 +68,26 @@ def test_other_spellings_are_other_persons() -> None:
     others = [TAGGER.person(text) for text in ("7", "07", "7a", "A", "a", "7.5", "x" * 96, "x" * 97, "x" * 200)]
     assert len(set(others)) == len(others)
     assert TAGGER.persons(pa.array([7.5])).tolist() == [TAGGER.person("7.5")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("M\u00fcller-7", "Mu\u0308ller-7"),
+        ("\uff21\uff11", "A1"),
+        ("0b9f3c1e-7d2a-4e6b-9c55-aa10bb20cc30", " 0B9F3C1E-7D2A-4E6B-9C55-AA10BB20CC30"),
+    ],
+)
+def test_spellings_that_look_alike_are_one_person(one, other) -> None:
+    assert TAGGER.person(one) == TAGGER.person(other)
+    assert TAGGER.persons(pa.array([one, "x", other]))[[0, 2]].tolist() == [TAGGER.person(one)] * 2
+
+
+def test_large_floating_point_numbers_are_no_ids() -> None:
+    column = pa.array([2.0**53 - 1, 2.0**53, None, -1e300, float("nan")])
+    assert lost_digits(column).tolist() == [False, True, False, True, False]
+    assert not lost_digits(pa.array([2**60, 7])).any()
+    assert not lost_digits(pa.array(["9007199254740993"])).any()
 
 
 def test_another_secret_gives_other_tags() -> None:

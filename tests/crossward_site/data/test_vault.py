@@ -362,7 +362,7 @@ def test_who_is_erased_is_gone_from_every_copy_and_stays_away(site, study, tmp_p
         assert len(y) == 60  # seats stay
         assert present.sum() == 58
     report = vault.refresh("a", place(tmp_path, HEAD + table(62))).report
-    assert (report.opted_out, report.persons, report.left) == (2, 60, 2)
+    assert (report.opted_out, report.persons, report.left) == (2, 60, 0)  # they left when they were erased
     assert sum(vault.dataset("a").counts) == 62
     with read(site.engine) as connection:
         spent = site.ledger.balance(connection).spend.nano_epsilon
@@ -402,3 +402,55 @@ def test_the_memory_of_training_is_bounded_and_changes_nothing(site, study, tmp_
     rows = Vault(small).rows(study, Role.TARGET, "a", list(levels_of(study, Role.TARGET)))
     assert rows.X.on_disk
     assert LineKind.SEATS.value in lines(site)
+
+
+def test_an_id_that_has_lost_digits_is_refused(site, tmp_path) -> None:
+    """As a whole number elsewhere, it would be another person, with another budget."""
+    typed = {"pid": [float(2**53 + 2 * k) for k in range(9)], "x": list(range(9))}
+    pyarrow.parquet.write_table(pa.table(typed), tmp_path / "files" / "table.parquet")
+    with pytest.raises(InvalidData, match="last digits"):
+        Vault(site).open("a", FilePlace(kind="parquet", path="table.parquet"), MAP, BUDGET)
+    assert lines(site) == []
+
+
+def test_who_left_is_told_once_and_a_slow_turnover_is_no_reason_to_refuse(site, tmp_path) -> None:
+    """Each year a third of the persons goes and as many come: in the end most who were ever there are gone."""
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(30)), MAP, BUDGET)
+    for year in range(1, 7):
+        report = vault.refresh("a", place(tmp_path, HEAD + table(30, 10 * year))).report
+        assert (report.came, report.left, report.stayed) == (10, 10, 20)
+    report = vault.refresh("a", place(tmp_path, HEAD + table(30, 50))).report
+    assert (report.came, report.left, report.new) == (10, 10, 0)  # who returns has the old seat
+    with pytest.raises(InvalidData, match="missing"):
+        vault.refresh("a", place(tmp_path, HEAD + table(30, 70)))
+
+
+def test_who_was_erased_is_not_missing(site, tmp_path) -> None:
+    vault = Vault(site)
+    where = place(tmp_path, HEAD + table(30))
+    vault.open("a", where, MAP, BUDGET)
+    vault.erase([f"p{k}" for k in range(20)])
+    report = vault.refresh("a", where).report
+    assert (report.opted_out, report.left, report.stayed) == (20, 0, 10)
+
+
+@pytest.mark.parametrize("kind", ["records", "cells"])
+@pytest.mark.parametrize("harm", ["gone", "flipped", "cut"])
+def test_a_damaged_copy_is_mended_by_a_new_version(site, study, tmp_path, kind, harm) -> None:
+    """Nobody gets another seat by it."""
+    vault = Vault(site)
+    where = place(tmp_path, HEAD + table(40))
+    before = vault.open("a", where, MAP, BUDGET)
+    file = site.home / f"vault-{before.sealed}.{kind}"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data if harm == "flipped" else data[: len(data) // 2])
+    if harm == "gone":
+        file.unlink()
+    with pytest.raises(StorageFailed, match="refresh the data"):
+        all_rows(vault, study, "a")
+    report = vault.refresh("a").report
+    assert (report.new, report.left, report.stayed) == (0, 0, 40)
+    assert vault.dataset("a").counts == before.counts
+    assert all_rows(vault, study, "a")[2].sum() == 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossward.errors import BudgetExceeded, InvalidSetting, StorageFailed
+from crossward.errors import BudgetExceeded, InvalidSetting, StorageFailed, Unreachable
 from crossward.study import wire
 from crossward_site.data.service import Vault
 from crossward_site.models import paid_auc
@@ -89,3 +89,29 @@ def test_a_version_that_comes_before_the_charge_is_the_one_that_is_charged(feder
     monkeypatch.setattr(paid_auc, "sync", sync)
     assert 0 <= paid_auc.paid_auc(branch.site, line, served, 1.0).auc <= 1
     assert len(branch.lines("release")) == len(branch.lines("reserve")) == 2
+
+
+def test_what_the_mirror_does_not_have_is_told_to_nobody(federation, study, monkeypatch) -> None:
+    """Of two copies of a site that drew noise for one charge, one has its line in the mirror: the other tells none."""
+    _, branch = ran(federation, study(method="direct"))
+    served, line = Models(branch.site).of("sugar"), branch.runners[-1].coordinator()
+    sync, store = paid_auc.sync, paid_auc._store
+
+    def unheard(site, coordinator):
+        raise Unreachable("The coordinator does not answer.", "Wait.")
+
+    def stored(site, task, document):
+        monkeypatch.setattr(paid_auc, "sync", unheard)
+        return store(site, task, document)
+
+    monkeypatch.setattr(paid_auc, "_store", stored)
+    for _ in range(2):
+        with pytest.raises(Unreachable):
+            paid_auc.paid_auc(branch.site, line, served, 1.0)
+    assert paid_auc.released(branch.site, "sugar") == []
+    monkeypatch.setattr(paid_auc, "sync", sync)
+    answer = paid_auc.paid_auc(branch.site, line, served, 1.0)
+    assert paid_auc.released(branch.site, "sugar") == [answer]
+    monkeypatch.setattr(paid_auc, "sync", unheard)
+    assert paid_auc.paid_auc(branch.site, line, served, 1.0) == answer  # it was told before
+    assert len(branch.lines("reserve")) == len(branch.lines("release")) == 2

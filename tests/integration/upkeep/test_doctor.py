@@ -264,6 +264,14 @@ def test_a_sealed_copy_that_is_damaged_is_named_and_never_quoted(site, kind, dam
     assert repr(whole[-20:])[2:-1] not in str(items)
 
 
+def test_the_copy_of_an_earlier_version_is_looked_at_while_it_is_needed(site):
+    [first] = site.settings.data_dir.glob("vault-*.records")
+    Vault(site.opened).refresh("patients")
+    assert found(site.settings)["data patients"].verdict == "ok"
+    first.unlink()  # it may be owed a release, or be what an undo goes back to
+    assert faults(found(site.settings)) == ["data patients"]
+
+
 @pytest.mark.parametrize("damage", ["a flipped bit", "gone"])
 def test_a_table_of_seats_that_is_lost_is_a_fault(site, damage):
     [seats] = site.settings.data_dir.glob("vault-*.seats")
