@@ -13,6 +13,7 @@ number, batch by batch; what a value means for a study is decided when it is rea
 
 from __future__ import annotations
 
+import errno
 import hmac
 import json
 import os
@@ -41,6 +42,9 @@ DISTINCT = 0.25
 
 WORTH = 0.9
 """A frame is compressed if it then has at most this share of its bytes: some numbers cannot be compressed."""
+
+ROOM = 64 << 20
+"""So many bytes of the disk are left to everything else."""
 
 _SMALLER, _AS_IT_IS = pa.ipc.IpcWriteOptions(compression="lz4"), pa.ipc.IpcWriteOptions()
 
@@ -102,10 +106,17 @@ class Frames:
     def _write(self, data: bytes | memoryview, what: bytes) -> None:
         sealed = self._cipher.encrypt(_nonce(self._count), data, what)
         try:
+            self._leave_room(len(sealed))
             self._file.write(len(sealed).to_bytes(8, "big"))
             self._file.write(sealed)
         except OSError as error:
             raise _unwritten(error) from error
+
+    def _leave_room(self, size: int) -> None:
+        """A table that is too large for the disk must not take what the ledger needs to go on."""
+        about = os.fstatvfs(self._file.fileno())
+        if about.f_bavail * about.f_frsize < size + ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def read_frames(path: Path, secret: bytes) -> Iterator[bytes]:
