@@ -15,6 +15,7 @@ from crossward.errors import CrosswardError, InvalidData
 from crossward_connector import requests, wire
 from crossward_connector.requests import POSTGRES, SQLITE, Request
 from crossward_connector.sandbox import LOOK_UP, Sandbox
+from crossward_connector.tables import parts
 
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 
@@ -70,7 +71,8 @@ def _read(request: Request, database: Any) -> None:
         wire.send_form(_write, reading.form, reading.schema)
         pieces = wire.Pieces(_write, reading.schema)
         for piece in reading.pieces():
-            pieces.send(piece)
+            for part in parts(piece, request.limits, reading.faults):
+                pieces.send(part)
         wire.send_trailer(_write, reading.faults.all())
     finally:
         reading.close()

@@ -7,6 +7,7 @@ quoted line breaks and blank lines included, and a record without an end is foun
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,8 @@ ENCODINGS = {
 
 SAMPLE = 1 << 18
 _BLOCK = 4 << 20
+_PER_COLUMN = 2048
+"""So many bytes are taken at once for each column, so that a batch of many columns has many rows."""
 _QUOTE, _LF, _CR = 34, 10, 13
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?")
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[ T].*)?")
@@ -151,6 +154,7 @@ class CsvReading:
         self._check_names(names, line)
         decimal = options.decimal or _find_decimal(lines[1:], delimiter)
         self._drop(records, 0)
+        self._blocks.widen(len(names))
         return _Header(names, delimiter, decimal)
 
     def _record(self, records: _Records, row: int) -> str:
@@ -333,11 +337,10 @@ class CsvReading:
                 invalid.append(row._replace(text=""))
             return "skip" if self.faults.lenient else "error"  # a strict reading ends with the first
 
-        read = pyarrow.csv.ReadOptions(
-            use_threads=threads,
-            block_size=max(len(text) // 4, 1 << 16) if threads and not multiline else len(text) + 1,
-            column_names=self._all_keys,
-        )
+        if len(text) * len(self._keys) > self._limits.memory // 4 and text.strip(b"\r\n"):
+            return self._wide(text, invalid)
+        block = max(len(text) // 4, 1 << 16) if threads and not multiline else len(text) + 1
+        read = pyarrow.csv.ReadOptions(use_threads=threads, block_size=block, column_names=self._all_keys)
         parse = pyarrow.csv.ParseOptions(
             delimiter=self._delimiter, newlines_in_values=multiline, invalid_row_handler=skip
         )
@@ -365,6 +368,59 @@ class CsvReading:
             raise self.faults.fatal(fault) from None
         return table if self._keys else table.select([])
 
+    def _wide(self, text: bytes, invalid: list[Any]) -> Any:
+        """The same where there are many columns. Arrow would set aside the bytes of all of them for each one.
+
+        So it is given every cell as a line of its own, and the long column that it makes is cut into the wide table's.
+        """
+        width, delimiter = len(self._all_keys), self._delimiter.encode()
+        records, array = _records(text, delimiter, True), np.frombuffer(text, np.uint8).copy()
+        filled = records.filled()
+        starts, ends = records.starts()[filled], records.ends[filled]
+        marks = np.flatnonzero(array == delimiter[0])
+        if b'"' in text:
+            begins, closes = _pairs(array, np.flatnonzero(array == _QUOTE), delimiter)
+            marks = marks[np.searchsorted(begins, marks) <= np.searchsorted(closes, marks)]
+        cells = np.searchsorted(marks, ends) - np.searchsorted(marks, starts) + 1
+        invalid += [_Misfit(int(row) + 1, width, int(cells[row])) for row in np.flatnonzero(cells != width)]
+        array[marks] = _LF
+        whole = cells == width
+        rows, inside = int(np.count_nonzero(whole)), np.zeros(len(array) + 2, np.int32)
+        np.add.at(inside, starts[whole], 1)
+        np.add.at(inside, ends[whole] + 1, -1)
+        data = array[np.cumsum(inside)[: len(array)] > 0].tobytes()
+        if rows and ends[whole][-1] == len(text):  # the last line lacks its break
+            data += b"\n"
+        values = self._column(data) if rows else pa.array([], pa.string())
+        if len(values) != rows * width:
+            fault = Fault("The lines from here on cannot be read as CSV.", "Export the table again.", self._line)
+            raise self.faults.fatal(fault)
+        wanted = [int(key[1:]) for key in self._keys]
+        flat = pc.take(values, pa.array(np.arange(rows * width).reshape(rows, width)[:, wanted].T.ravel()))
+        return pa.table([flat.slice(at * rows, rows) for at in range(len(wanted))], names=self._keys)
+
+    def _column(self, data: bytes) -> Any:
+        """Texts of which each is a line, or several in quotes."""
+        unused = next((byte for byte in range(31, 128) if byte != _QUOTE and byte not in data), None)
+        if unused is None:
+            fault = Fault("The lines from here on hold every character there is.", "Export fewer columns.", self._line)
+            raise self.faults.fatal(fault)
+        read = pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=["cell"])
+        parse = pyarrow.csv.ParseOptions(delimiter=chr(unused), newlines_in_values=True, ignore_empty_lines=False)
+        convert = pyarrow.csv.ConvertOptions(
+            check_utf8=False, column_types={"cell": pa.string()}, strings_can_be_null=False
+        )
+        return pyarrow.csv.read_csv(pa.BufferReader(data), read, parse, convert).column(0).combine_chunks()
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """A record with more or fewer cells than the header, as Arrow tells it."""
+
+    number: int
+    expected_columns: int
+    actual_columns: int
+
 
 @dataclass(frozen=True, slots=True)
 class _Header:
@@ -381,7 +437,8 @@ class _Blocks:
         self, read: Callable[[int], bytes], size: int, told: str | None, limits: Limits, faults: Faults
     ) -> None:
         self._read, self._size, self._faults = read, size, faults
-        self._block = min(_BLOCK, limits.batch_bytes)
+        self._most = limits.batch_bytes
+        self._block = min(_BLOCK, self._most)
         self._taken = 0
         self._lines = 0
         self.ended = False
@@ -389,17 +446,23 @@ class _Blocks:
         start = self._take(SAMPLE)
         _check_kind(start, faults)
         self.encoding = self._find_encoding(start, told)
-        self._start = start
+        self._start, self._big = start, start.startswith(codecs.BOM_UTF16_BE)
         self._decoder: Any = None
         if self.encoding not in ("utf-8", "ascii"):
-            self._decoder = codecs.getincrementaldecoder(self.encoding)("strict")
+            self._decoder = codecs.getincrementaldecoder(self._codec())("strict")
 
     def first(self) -> bytes:
         """The beginning, without its byte order mark."""
         start, self._start = self._start, b""
         if self.encoding == "utf-8" and start.startswith(codecs.BOM_UTF8):
             start = start[3:]
+        if self.encoding == "utf-16" and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            start = start[2:]
         return self._plain(start)
+
+    def widen(self, columns: int) -> None:
+        """Take more at once, where there are many columns."""
+        self._block = min(max(self._block, _PER_COLUMN * columns), self._most)
 
     def next(self) -> bytes:
         """The next block; empty only at the end."""
@@ -421,6 +484,12 @@ class _Blocks:
         data = b"".join(parts)
         self._taken += len(data)
         return data
+
+    def _codec(self) -> str:
+        """The encoding with the order of its bytes: a decoder that begins in the middle sees no mark."""
+        if self.encoding != "utf-16":
+            return self.encoding
+        return "utf-16-be" if self._big else "utf-16-le"
 
     def _find_encoding(self, start: bytes, told: str | None) -> str:  # noqa: PLR0911 - a table of cases
         marks = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -464,11 +533,11 @@ class _Blocks:
         try:
             text = self._decoder.decode(block, self.ended)
         except UnicodeDecodeError as error:
-            before = error.object[: error.start].decode(self.encoding, "replace")
+            before = error.object[: error.start].decode(self._codec(), "replace")
             line = 1 + self._lines + _count_lines(before.encode())
             fix = "Give the encoding that the file was saved with, or save it as UTF-8."
             self._faults.add(Fault(f"This is not {self.encoding}.", fix, line))
-            decoder = codecs.getincrementaldecoder(self.encoding)("replace")
+            decoder = codecs.getincrementaldecoder(self._codec())("replace")
             text, self._decoder = decoder.decode(error.object, self.ended), decoder
         data: bytes = text.encode("utf-8", "replace")
         self._lines += _count_lines(data)
@@ -603,12 +672,11 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    """The cells of one record, as Arrow reads them."""
-    read = pyarrow.csv.ReadOptions(autogenerate_column_names=True, block_size=4 * len(line) + 1024, use_threads=False)
-    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    convert = pyarrow.csv.ConvertOptions(default_column_type=pa.string(), strings_can_be_null=False)
-    row = pyarrow.csv.read_csv(pa.BufferReader(f"{line}\n".encode()), read, parse, convert)
-    return [column[0].as_py() for column in row.columns]
+    """The cells of one record: as Arrow reads them, but in memory that does not grow with the number of columns."""
+    if '"' not in line:
+        return line.split(delimiter)
+    csv.field_size_limit(len(line) + 1)
+    return next(csv.reader([line], delimiter=delimiter), [])
 
 
 def _find_decimal(lines: list[str], delimiter: str) -> str:

@@ -196,7 +196,8 @@ class _Slices:
         self.mode = "rb"
 
     def read(self, count: int = -1) -> bytes:
-        count = self._size - self._at if count < 0 else count
+        left = max(self._size - self._at, 0)  # a page may claim to be larger than its file
+        count = left if count < 0 else min(count, left)
         data = os.pread(self._descriptor, count, self._at)
         self._at += len(data)
         return data

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from crossward_connector.tables import Limits, Reading
@@ -65,7 +66,8 @@ def load(kind: str) -> None:
             import crossward_connector.postgres
         case _:
             import crossward_connector.sqlite  # noqa: F401
-    pa.array(["x"], pa.string())  # Arrow looks for pandas at the first array
+    pa.array(["x"], pa.string())  # Arrow looks for pandas at the first array,
+    pa.array(np.zeros(1))  # and for more of numpy at the first of numpy's
 
 
 def connect(request: Request) -> Any:

@@ -33,9 +33,16 @@ _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 _FORBIDDEN = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
 _ONLY_READ = "Give one SELECT that only reads."
 
+_HALF = (
+    "The database was left in the middle of a change.",
+    "Open it once with the program that writes it, which mends it, or give a copy.",
+)
 _WORDS = {
     sqlite3.SQLITE_AUTH: ("The query does more than read.", _ONLY_READ),
     sqlite3.SQLITE_READONLY: ("The query does more than read.", _ONLY_READ),
+    sqlite3.SQLITE_READONLY_ROLLBACK: _HALF,
+    sqlite3.SQLITE_READONLY_RECOVERY: _HALF,
+    sqlite3.SQLITE_READONLY_CANTINIT: _HALF,
     sqlite3.SQLITE_BUSY: ("The database is locked by others.", "Ask when nobody writes, or give a copy."),
     sqlite3.SQLITE_CANTOPEN: ("The database cannot be opened.", "Check that the file is there and may be read."),
     sqlite3.SQLITE_NOTADB: ("This is no SQLite database.", "Correct the connection's url."),
@@ -85,8 +92,11 @@ class SqliteFile:
         """Words for a failure; never the driver's, which may quote the query or a value."""
         if isinstance(error, sqlite3.Warning | sqlite3.ProgrammingError):
             return InvalidData(f"{self.where}: The query is more than one statement.", _ONLY_READ)
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        cause, fix = _WORDS.get(code, (f"SQLite refuses with code {code}.", "Check the query and the database."))
+        extended = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        code = extended & 0xFF
+        cause, fix = _WORDS.get(extended) or _WORDS.get(
+            code, (f"SQLite refuses with code {code}.", "Check the query and the database.")
+        )
         return InvalidData(f"{self.where}: {cause}", fix)
 
 

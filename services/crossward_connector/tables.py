@@ -47,6 +47,11 @@ class Limits:
         return max(1 << 16, min(32 << 20, self.memory // 32))
 
     @property
+    def message(self) -> int:
+        """The most bytes that are handed over at once: a batch is cut into so small parts, and a row must fit."""
+        return max(self.memory // 4, 2 * self.batch_bytes)
+
+    @property
     def record(self) -> int:
         """The longest record of a text file."""
         return min(max(16 << 20, 4 * self.cell), max(1 << 20, self.memory // 16))
@@ -157,6 +162,32 @@ class Faults:
             return list(self.kept)
         rest = Fault(f"{self.others} more faults of these kinds.", "Mend the ones above first.")
         return [*self.kept, rest]
+
+
+def parts(piece: Piece, limits: Limits, faults: Faults) -> Iterator[Piece]:
+    """A piece in parts of about the bytes that a batch should have: rows may be far longer than those before them."""
+    batch = piece.batch
+    if batch.num_rows < 2 or batch.nbytes <= 2 * limits.batch_bytes:
+        if batch.nbytes > limits.message - (1 << 16):
+            cause = f"A row takes more than {limits.message:,} bytes, a quarter of data_limits.memory."
+            raise faults.fatal(Fault(cause, "Leave out columns of documents and images."))
+        yield piece
+        return
+    middle = batch.num_rows // 2
+    for start, end in ((0, middle), (middle, batch.num_rows)):
+        yield from parts(_cut(piece, start, end), limits, faults)
+
+
+def _cut(piece: Piece, start: int, end: int) -> Piece:
+    batch = piece.batch.slice(start, end - start)
+    if piece.starts is None or piece.lines is None:
+        return Piece(batch, piece.progress)
+    first = int(np.searchsorted(piece.starts, start, side="right")) - 1
+    last = int(np.searchsorted(piece.starts, end))
+    starts, lines = piece.starts[first:last] - start, piece.lines[first:last].copy()
+    lines[0] -= starts[0]
+    starts[0] = 0
+    return Piece(batch, piece.progress, starts, lines)
 
 
 class Lines:

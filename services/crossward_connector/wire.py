@@ -22,8 +22,10 @@ from crossward_connector.tables import MOST_FAULTS, TYPES, Fault, Form, Limits, 
 
 FORM, PIECE, BATCH, TRAILER, ERROR = b"F", b"P", b"B", b"T", b"E"
 HEAD = struct.Struct("<cQ")
-MOST_JSON = 64 << 20
+MOST_JSON = 16 << 20
+"""A form, an error and faults have no more bytes: as JSON they take some twenty times that when they are read."""
 _LONGEST_WORDS = 20_000
+_LONGEST_NAMES = MOST_JSON // 16  # each is sent twice, and a character may take six bytes
 _ERRORS: dict[str, type[CrosswardError]] = {
     "InvalidData": InvalidData,
     "EmptyData": EmptyData,
@@ -50,6 +52,9 @@ def send_form(write: Write, form: Form, schema: pa.Schema) -> None:
     """How the table is written, and the columns to come."""
     columns = [[field.name, _TYPE_NAMES[field.type]] for field in schema]
     about = {name: getattr(form, name) for name in Form.__slots__}
+    if sum(map(len, form.names)) > _LONGEST_NAMES or max(map(len, form.names), default=0) > _LONGEST_WORDS:
+        cause = f"The names of the columns are longer than {_LONGEST_WORDS:,} characters, or {_LONGEST_NAMES:,} in all."
+        raise InvalidData(cause, "Name columns in a few letters each.")
     send_json(write, FORM, {"form": about, "columns": columns})
 
 
@@ -157,8 +162,8 @@ def place_of(value: Any, rows: int) -> tuple[float, Longs | None, Longs | None]:
     return progress, starts, lines
 
 
-def batch_of(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of the announced schema, valid to its last byte."""
+def batch_of(data: pa.Buffer, schema: pa.Schema, limits: Limits) -> pa.RecordBatch:
+    """A batch of the announced schema, valid to its last byte; no byte of the message is two values' own."""
     if _packed(data):
         raise Garbled
     try:
@@ -166,6 +171,8 @@ def batch_of(data: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
         batch.validate(full=True)
     except (pa.ArrowException, ValueError, TypeError, OSError):
         raise Garbled from None
+    if batch.num_rows > limits.batch_rows or batch.nbytes > data.size:
+        raise Garbled
     return batch
 
 

@@ -265,3 +265,37 @@ def test_a_strict_reading_ends_with_the_first_record_that_is_wrong(monkeypatch) 
     with pytest.raises(InvalidData, match="line 70002"):
         list(read_csv_bytes(text).batches())
     assert len(seen) == 1
+
+
+CELLS = ["1", "", "x y", '"q"', '"a,b"', '"a""b"', '"two\nlines"', 'mid"quote', "é", " ", '""', '"\r\n"']
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(CELLS), min_size=2, max_size=4), min_size=1, max_size=8),
+    st.sampled_from(["\n", "\r\n", "\n\n", "\r"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_many_columns_are_read_as_few_are(rows, end, last, lenient):
+    data = end.join(["a,b,c", *map(",".join, rows)]) + (end if last else "")
+    seen = []
+    for memory in (1 << 30, 4):  # with so little, every table is a wide one
+        table = read_csv_bytes(data.encode(), limits=Limits(memory=memory), lenient=lenient)
+        try:
+            cells = [row for batch in table.batches() for row in batch.to_pylist()]
+            seen.append((cells, table.faults, [table.line(row) for row in range(len(cells))]))
+        except InvalidData as error:
+            seen.append(str(error))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding", "told"),
+    [(b"\xff\xfe", "utf-16-le", None), (b"\xfe\xff", "utf-16-be", None), (b"", "utf-16-le", "utf-16")],
+)
+def test_half_a_character_in_the_middle_is_told_and_the_rest_is_read(mark, encoding, told):
+    half = "\ud800".encode(encoding, "surrogatepass")
+    data = mark + "a,b\n1,x".encode(encoding) + half + "y\n2,z\n".encode(encoding)
+    table = read_csv_bytes(data, options=CsvOptions(encoding=told), lenient=True)
+    assert [row["a"] for row in rows_of(table)] == ["1", "2"]
+    assert [(fault.cause, fault.line) for fault in table.faults] == [("This is not utf-16.", 2)]

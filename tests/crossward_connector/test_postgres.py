@@ -246,9 +246,8 @@ class Impostor(threading.Thread):
         self.start()
 
     def run(self):
-        with self._socket, self._socket.accept()[0] as peer:
-            with suppress(OSError, struct.error):  # the connector has heard enough
-                self._serve(peer, peer.makefile("rb"))
+        with suppress(OSError, struct.error), self._socket, self._socket.accept()[0] as peer:
+            self._serve(peer, peer.makefile("rb"))  # until the connector has heard enough
 
     def _serve(self, peer, file):
         file.read(struct.unpack("!i", file.read(4))[0] - 4)

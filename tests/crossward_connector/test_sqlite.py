@@ -118,3 +118,18 @@ def test_a_database_that_writes_ahead_is_read_without_a_trace(clinic):
         connection.execute("PRAGMA journal_mode = WAL")
     assert len(read(clinic, "SELECT * FROM visit")[1]) == 3
     assert os.listdir(clinic.parent) == ["clinic data.sqlite3"]
+
+
+def test_a_change_that_was_cut_off_is_named(clinic, tmp_path):
+    copy = tmp_path / "copy.sqlite3"
+    with closing(sqlite3.connect(clinic)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO visit (note) VALUES (?)", [("x" * 3000,)] * 200)
+        connection.execute("UPDATE visit SET note = note || 'y'")
+        copy.write_bytes(clinic.read_bytes())
+        journal = clinic.with_name(f"{clinic.name}-journal").read_bytes()
+    copy.with_name(f"{copy.name}-journal").write_bytes(journal)
+    with pytest.raises(InvalidData, match="left in the middle of a change"):
+        read(copy, "SELECT * FROM visit")
+    assert copy.with_name(f"{copy.name}-journal").read_bytes() == journal

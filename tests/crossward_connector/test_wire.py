@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import struct
 from contextlib import suppress
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from crossward.errors import EmptyData, InvalidData
 from crossward_connector import wire
-from crossward_connector.tables import Fault, Form, Limits, Piece, runs
+from crossward_connector.tables import Fault, Faults, Form, Limits, Lines, Piece, parts, runs
 
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.float64())])
 BATCH = pa.RecordBatch.from_arrays([pa.array(["x", None, "yy"]), pa.array([1.0, None, 3.0])], schema=SCHEMA)
@@ -41,7 +43,7 @@ def test_what_is_sent_is_taken():
     [(_, about), (kind, data), (_, _), (_, more)] = sent
     assert wire.batch_of(pa.py_buffer(more), SCHEMA).equals(sliced.batch)
     assert kind == wire.BATCH
-    assert wire.batch_of(pa.py_buffer(data), SCHEMA).equals(BATCH)
+    assert wire.batch_of(pa.py_buffer(data), SCHEMA, Limits()).equals(BATCH)
     progress, *place = wire.place_of(wire.json_of(about), 3)
     assert (progress, [part.tolist() for part in place]) == (0.5, [[0, 2], [2, 7]])
     faults = [Fault("cause", "fix", 7, "a"), Fault("cause", "fix")]
@@ -61,16 +63,57 @@ def message(batch, **options):
 
 
 def test_messages_that_unpack_or_lie_are_refused():
-    assert wire.batch_of(message(BATCH), SCHEMA).equals(BATCH)
+    assert wire.batch_of(message(BATCH), SCHEMA, Limits()).equals(BATCH)
     for codec in ("lz4", "zstd"):
         with pytest.raises(wire.Garbled):
-            wire.batch_of(message(BATCH, compression=codec), SCHEMA)
+            wire.batch_of(message(BATCH, compression=codec), SCHEMA, Limits())
     other = pa.RecordBatch.from_arrays([pa.array([1])], ["a"])
     with pytest.raises(wire.Garbled):
-        wire.batch_of(other.serialize(), SCHEMA)
+        wire.batch_of(other.serialize(), SCHEMA, Limits())
     lie = pa.RecordBatch.from_arrays([pa.array([b"\xff"]).view(pa.string()), pa.array([1.0])], schema=SCHEMA)
     with pytest.raises(wire.Garbled):
-        wire.batch_of(lie.serialize(), SCHEMA)
+        wire.batch_of(lie.serialize(), SCHEMA, Limits())
+
+
+def test_messages_that_say_a_byte_twice_or_too_many_rows_are_refused():
+    text, empty = pa.array(["x" * 1000] * 100), pa.array([""] * 100)
+    twice = pa.RecordBatch.from_arrays([text] + [empty] * 49, [f"c{k}" for k in range(50)])
+    said = bytearray(twice.serialize())
+    assert wire.batch_of(pa.py_buffer(bytes(said)), twice.schema, Limits()).equals(twice)
+    # Every column is said to lie where the first one does: three places of 16 bytes each, its texts in the last.
+    first = said.index(struct.pack("<q", 100_000)) - 8 - 2 * 16
+    said[first : first + 50 * 48] = said[first : first + 48] * 50
+    assert pa.ipc.read_record_batch(pa.py_buffer(bytes(said)), twice.schema).column(49).equals(text)
+    with pytest.raises(wire.Garbled):
+        wire.batch_of(pa.py_buffer(bytes(said)), twice.schema, Limits())
+    with pytest.raises(wire.Garbled):
+        wire.batch_of(twice.serialize(), twice.schema, Limits(batch_rows=99))
+
+
+def test_long_rows_are_cut_into_small_parts_that_keep_their_lines():
+    limits, faults = Limits(memory=64 << 20), Faults("table", False)
+    texts = pa.array(["x"] * 1000 + ["y" * 500_000] * 60)
+    batch = pa.RecordBatch.from_arrays([texts], ["a"])
+    lines = np.concatenate([np.arange(2, 902), np.arange(1000, 1160)])
+    cut = list(parts(Piece(batch, 0.5, *runs(lines)), limits, faults))
+    assert max(part.batch.nbytes for part in cut) <= 2 * limits.batch_bytes
+    assert pa.Table.from_batches([part.batch for part in cut]).combine_chunks().to_batches()[0].equals(batch)
+    table, row = Lines(), 0
+    for part in cut:
+        wire.place_of({"progress": 0, "starts": part.starts.tolist(), "lines": part.lines.tolist()}, len(part.batch))
+        table.extend(row, len(part.batch), part.starts, part.lines)
+        row += len(part.batch)
+    assert [table.line(row) for row in range(1060)] == [f"line {line}" for line in lines]
+    assert all(part.starts is None for part in parts(Piece(batch, 0.5), limits, faults))
+    wide = pa.RecordBatch.from_arrays([pa.array(["z" * (17 << 20)])], ["a"])
+    with pytest.raises(InvalidData, match="table: A row takes more than"):
+        list(parts(Piece(wide, 0.5), limits, faults))
+
+
+def test_names_that_are_books_are_refused():
+    for names in (("a" * 30_000,), tuple(f"{'b' * 1000}{k}" for k in range(9000))):
+        with pytest.raises(InvalidData, match="names of the columns are longer"):
+            frames(wire.send_form, Form("csv", names), pa.schema([]))
 
 
 @given(st.integers(0, 600), st.integers(0, 255), st.integers(0, 600))
@@ -79,7 +122,7 @@ def test_a_message_with_other_bytes_is_valid_or_refused(at, value, cut):
     data[at % len(data)] = value
     for bad in (bytes(data), bytes(data[: cut % len(data)])):
         with suppress(wire.Garbled):
-            wire.batch_of(pa.py_buffer(bad), SCHEMA).validate(full=True)
+            wire.batch_of(pa.py_buffer(bad), SCHEMA, Limits()).validate(full=True)
 
 
 @pytest.mark.parametrize(

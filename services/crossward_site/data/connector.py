@@ -41,6 +41,8 @@ _ENVIRONMENT = {
 }
 _BOOT = "import sys; sys.path[:0] = sys.argv[1:]; from crossward_connector.__main__ import main; main()"
 _PIPE = 1 << 20
+_ENDING = 10.0
+"""Seconds in which a process that has closed its answer must have ended."""
 _AGAIN = "Ask again; if it happens again, export the table anew and report it."
 
 
@@ -259,10 +261,10 @@ class _Child:
             if kind != wire.PIECE:
                 raise wire.Garbled
             about = wire.json_of(data)
-            kind, data = self._frame(self._limits.memory)
+            kind, data = self._frame(self._limits.message)
             if kind != wire.BATCH:
                 raise wire.Garbled
-            yield wire.batch_of(data, schema), about
+            yield wire.batch_of(data, schema, self._limits), about
 
     def answer(self) -> Any:
         """What a probe found."""
@@ -315,7 +317,10 @@ class _Child:
 
     def _died(self) -> InvalidData:
         where, limits = self._request.where, self._limits
-        code = self._process.wait()
+        try:
+            code = self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:  # it says no more, and stays
+            return self.garbled()
         self.close()
         if code == -signal.SIGXCPU:
             cause = f"{where}: reading took too much of the processor's time."

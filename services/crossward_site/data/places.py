@@ -274,7 +274,7 @@ class Sources:
                 return True
             with ExitStack() as stack:
                 return self._files(place, stack).marks != source.marks
-        except (InvalidData, NotFound, EmptyData, OSError):
+        except (InvalidData, InvalidSetting, NotFound, EmptyData, OSError):
             return True
 
     def _query(self, place: QueryPlace) -> Source:
@@ -307,6 +307,8 @@ class Sources:
         except OSError as error:
             raise InvalidData(f"The root of {where} cannot be opened.", _reason(error)) from None
         stack.callback(os.close, top)
+        # A link on the way may lead elsewhere by now.
+        self._check_root(place.root or next(iter(self.roots)), Path(f"/proc/self/fd/{top}"))
         self._check_place(top, where)
         about = _open_beneath(top, place.path, where)
         stack.callback(os.close, about)
@@ -381,11 +383,10 @@ class Sources:
         return any(real == path or path in real.parents for path in (closed.resolve() for closed in self.closed))
 
     def _is_own(self, about: os.stat_result) -> bool:
-        """Whether a file is one of the site's own under a second name: a hard link has a path of its own."""
-        if about.st_nlink < 2 or not stat.S_ISREG(about.st_mode):
-            return False
-        own = (file for path in self.closed for file in (path.iterdir() if path.is_dir() else [path]))
-        return any(os.path.samestat(about, file.stat()) for file in own if file.exists())
+        """Whether this is one of the site's own under a second name: by a hard link, or a folder mounted twice."""
+        return (about.st_dev, about.st_ino) in {
+            known for path in self.closed for file in [path, *_listing(path)] if (known := _inode(file)) is not None
+        }
 
     def _folder(self, descriptor: int, where: str) -> list[str]:
         listing = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -455,8 +456,25 @@ def _reopen(handle: int, where: str) -> int:
     return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
 
 
+def _listing(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _inode(file: Path) -> tuple[int, int] | None:
+    """What a name stands for; None where it is gone meanwhile."""
+    try:
+        about = file.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
 def _mark(about: os.stat_result) -> tuple[int, ...]:
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+    """What a file is; the time of its last change cannot be set back, as that of its last writing can."""
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
 def _reason(error: OSError) -> str:

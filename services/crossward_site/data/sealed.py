@@ -13,6 +13,7 @@ number, batch by batch; what a value means for a study is decided when it is rea
 
 from __future__ import annotations
 
+import errno
 import hmac
 import json
 import os
@@ -44,6 +45,9 @@ DISTINCT = 0.25
 
 TRIED, WORTH = 1 << 11, 0.9
 """A frame is compressed if its first rows then have at most this share of their bytes: some numbers cannot be."""
+
+SPARE = 64 << 20
+"""So many bytes of the disk are left to everything else."""
 
 _SMALLER, _AS_IT_IS = pa.ipc.IpcWriteOptions(compression="lz4"), pa.ipc.IpcWriteOptions()
 
@@ -111,10 +115,17 @@ class Frames:
         sealed = self._room.of(len(data) + TAG_BYTES)
         self._cipher.encrypt_into(_nonce(self._count), data, what, sealed)
         try:
+            self._leave_some(len(sealed))
             self._file.write(len(sealed).to_bytes(8, "big"))
             self._file.write(sealed)
         except OSError as error:
             raise _unwritten(error) from error
+
+    def _leave_some(self, size: int) -> None:
+        """A table that is too large for the disk must not take what the ledger needs to go on."""
+        about = os.fstatvfs(self._file.fileno())
+        if about.f_bavail * about.f_frsize < size + SPARE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class Room:

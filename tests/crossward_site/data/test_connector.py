@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +135,47 @@ def test_parquet(kind, root, sources) -> None:
     assert whole.column("b").to_pylist() == table["b"]
     assert (whole.column("c").to_numpy() == table["c"]).all()
     assert (found.form.total_rows, found.line(5)) == (200_000, "row 6")
+
+
+@BOTH
+def test_every_plain_type_of_parquet(kind, root, sources) -> None:
+    amounts = pa.array([Decimal("1.25"), None, Decimal("-3.50")], pa.decimal128(10, 2))
+    wide = pa.array([Decimal("1" * 30), None, Decimal("-3")], pa.decimal128(38, 0))
+    day = dt.datetime(2024, 2, 29, 13, 5, tzinfo=dt.UTC)
+    plain = {
+        "large": pa.array([2**63, None, 1], pa.uint64()),
+        "day": pa.array([day.date(), None, day.date()]),
+        "moment": pa.array([day, None, day], pa.timestamp("us", "Europe/Berlin")),
+        "time": pa.array([day.time(), None, day.time()]),
+        "word": pa.array(["x", None, "y"]).dictionary_encode(),
+        "long": pa.array(["x", None, "y"], pa.large_string()),
+        "yes": [True, None, False],
+        "small": pa.array([1.5, None, 2.5], pa.float32()),
+        "none": pa.nulls(3),
+    }
+    pq.write_table(pa.table({"pid": ["a", "b", "c"], "amount": amounts, "wide": wide} | plain), root / "table.parquet")
+    _, rows = read(kind(sources), PARQUET)
+    assert [row["amount"] for row in rows] == [1.25, None, -3.5]
+    texts = ["1" * 30, str(2**63), "2024-02-29", "2024-02-29T13:05:00.000000Z", "13:05:00.000000", "x", "x"]
+    assert list(rows[0].values())[2:] == [*texts, True, 1.5, None]
+
+
+@BOTH
+def test_ten_thousand_columns_fit_into_the_usual_memory(kind, root, sources) -> None:
+    names = [f"c{k}" for k in range(10_000)]
+    with (root / "table.csv").open("w") as file:
+        file.write(",".join(names) + "\n")
+        for row in range(300):
+            file.write(",".join([f'"{row},x"', *["1.5"] * 9_998, ""]) + "\n")
+    with kind(sources).open(csv(), None) as table:
+        batches = list(table.batches())
+    assert sum(batch.num_rows for batch in batches) == 300
+    assert len(batches) < 10
+    assert table.form.names == tuple(names)
+    whole = pa.Table.from_batches(batches)
+    assert whole["c0"].to_pylist() == [f"{row},x" for row in range(300)]
+    assert (whole["c9998"].unique().to_pylist(), whole["c9999"].unique().to_pylist()) == (["1.5"], [""])
+    assert table.line(299) == "line 301"
 
 
 @BOTH
@@ -302,6 +345,16 @@ def test_words_that_are_not_ours_are_refused(words, root, sources, monkeypatch) 
     (root / "table.csv").write_bytes(b"pid,a\n1,2\n")
     monkeypatch.setattr(connector, "_BOOT", f"import os; os.read(0, 1 << 20); os.write(1, {words!r})")
     with pytest.raises(InvalidData, match=r"answers what it should not|broke down"):
+        read(Processes(sources), csv())
+    assert not children()
+
+
+def test_a_process_that_says_no_more_and_stays_is_ended(root, sources, monkeypatch) -> None:
+    (root / "table.csv").write_bytes(b"pid,a\n1,2\n")
+    monkeypatch.setattr(connector, "_ENDING", 0.2)
+    boot = "import os, time; os.read(0, 1 << 20); os.close(1); time.sleep(3600)"
+    monkeypatch.setattr(connector, "_BOOT", boot)
+    with pytest.raises(InvalidData, match="answers what it should not"):
         read(Processes(sources), csv())
     assert not children()
 

@@ -249,6 +249,39 @@ def test_a_root_that_becomes_a_link_later_is_refused(home, sources) -> None:
         content(sources, csv("secret"))
 
 
+@pytest.mark.parametrize("there", ["/", "site"])
+def test_a_root_that_becomes_a_link_between_check_and_opening_is_refused(home, sources, monkeypatch, there) -> None:
+    checked = Sources._root
+
+    def exchange(self: Sources, place: FilePlace) -> Path:
+        path = checked(self, place)
+        (home / "exports").rename(home / "elsewhere")
+        (home / "exports").symlink_to(home / there)
+        return path
+
+    monkeypatch.setattr(Sources, "_root", exchange)
+    with pytest.raises(InvalidSetting, match=r"keeps to itself|is the system's"):
+        content(sources, csv("etc/passwd" if there == "/" else "secret"))
+
+
+def test_what_is_the_sites_own_is_known_by_more_than_its_name(home, sources) -> None:
+    """A folder that is mounted twice has two paths, and no file in it has two links."""
+    assert sources._is_own((home / "site" / "secret").stat())
+    assert sources._is_own((home / "site").stat())
+    assert not sources._is_own((home / "exports" / "deep" / "table.csv").stat())
+
+
+def test_a_file_that_was_written_over_and_has_its_old_time_is_another(home, sources) -> None:
+    file, place = home / "exports" / "deep" / "table.csv", csv("deep/table.csv")
+    before = file.stat()
+    with sources.open(place) as source:
+        assert not sources.changed(place, source)
+        while file.stat().st_ctime_ns == before.st_ctime_ns:  # the clock of a file system may be coarse
+            file.write_bytes(b"pid,a\n3,4\n")
+            os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert sources.changed(place, source)
+
+
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "smb3", "fuse.sshfs", "fuse.s3fs", "9p", "ceph"])
 def test_a_remote_file_system_is_refused_at_start_and_when_it_is_opened(home, sources, kind, monkeypatch) -> None:
     about = os.open(home / "exports" / "deep", os.O_RDONLY)

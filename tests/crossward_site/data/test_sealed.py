@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossward.errors import StorageFailed
+from crossward_site.data import sealed as module
 from crossward_site.data.sealed import Frames, Packer, SealedCopy, compact, read_frames, write_cells
 
 SECRET = b"k" * 32
@@ -144,6 +145,14 @@ def test_a_full_disk_is_named_and_leaves_no_part(tmp_path, monkeypatch, size: in
         return Path("/dev/full").open("wb")
 
     monkeypatch.setattr(os, "fdopen", full)
+    monkeypatch.setattr(module, "SPARE", -(1 << 62))  # what the folder of devices has left says nothing
     with pytest.raises(StorageFailed, match="Make room"):
         seal_one(tmp_path / "vault-a.records", size)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_last_bytes_of_a_disk_are_left_to_the_ledger(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "SPARE", 1 << 62)
+    with pytest.raises(StorageFailed, match="Make room"):
+        seal_one(tmp_path / "vault-a.records", 10)
     assert not list(tmp_path.iterdir())
