@@ -41,7 +41,7 @@ def test_what_is_sent_is_taken():
     piece, sliced = Piece(BATCH, 0.5, starts, lines), Piece(BATCH.slice(1, 1), 0.75)
     sent = frames(lambda write: [pieces.send(p) for pieces in [wire.Pieces(write, SCHEMA)] for p in (piece, sliced)])
     [(_, about), (kind, data), (_, _), (_, more)] = sent
-    assert wire.batch_of(pa.py_buffer(more), SCHEMA).equals(sliced.batch)
+    assert wire.batch_of(pa.py_buffer(more), SCHEMA, Limits()).equals(sliced.batch)
     assert kind == wire.BATCH
     assert wire.batch_of(pa.py_buffer(data), SCHEMA, Limits()).equals(BATCH)
     progress, *place = wire.place_of(wire.json_of(about), 3)
