@@ -37,9 +37,11 @@ def tell(seed: int, planted: str | None = None) -> Outcome:
     for variant in (0, 1) if seed % TWINS == 0 else (0,):
         template(variant)  # what histories begin from is made without any fault
     with FAULTS[planted].planted() if planted else nullcontext():
-        outcome = run(seed)
+        accounts_only = planted is not None and FAULTS[planted].accounts_only
+        plan = FAULTS[planted].plan(seed) if planted is not None and accounts_only else None
+        outcome = run(seed, plan=plan, accounts_only=accounts_only)
         lied = {kind.name.lower() for kind in LIES} & set(outcome.kinds)
-        if seed % TWINS or not outcome.passed or lied:
+        if seed % TWINS or not outcome.passed or lied or accounts_only:
             return outcome
         other = run(seed, variant=1)
     if outcome.seen == other.seen:

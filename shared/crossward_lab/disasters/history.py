@@ -22,6 +22,7 @@ from crossward.errors import CrosswardError
 from crossward.protocol.constants import Role
 from crossward.study import Study
 from crossward_lab.disasters import disk, federation, people, stewards
+from crossward_lab.disasters.accounts import watching
 from crossward_lab.disasters.disk import cut_power
 from crossward_lab.disasters.events import heal, strike
 from crossward_lab.disasters.federation import SOURCES, TARGETS, Hospital, Server, copy_folder
@@ -82,7 +83,10 @@ class Outcome:
 class World:
     """All there is in a history, and whatever decides what happens next."""
 
-    def __init__(self, seed: int, folder: Path, plan: Plan | None = None, variant: int = 0) -> None:
+    def __init__(
+        self, seed: int, folder: Path, plan: Plan | None = None, variant: int = 0, *, accounts_only: bool = False
+    ) -> None:
+        self.accounts_only = accounts_only  # whether the judge looks at nothing but what persons have lost
         self.draw = random.Random(seed)
         self.values = random.Random(f"records {variant} of {seed}")  # what records say: it decides nothing else
         self.plan = plan or Plan.draw(self.draw)
@@ -301,18 +305,18 @@ def _memory() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def run(seed: int, *, variant: int = 0, plan: Plan | None = None) -> Outcome:
+def run(seed: int, *, variant: int = 0, plan: Plan | None = None, accounts_only: bool = False) -> Outcome:
     """Let a history happen."""
     home, tokens = template(variant)
     folder = Path(tempfile.mkdtemp(prefix="crossward-history-", dir=_memory()))
     try:
         shutil.rmtree(folder)
         copy_folder(home, folder)
-        world = World(seed, folder, plan, variant)
+        world = World(seed, folder, plan, variant, accounts_only=accounts_only)
         world.tokens = dict(tokens)
         for tables in world.tables.values():
             tables.load()
-        with without_threads(), unexpected(world):
+        with without_threads(), unexpected(world), watching(world.judge.accounts):
             try:
                 world.loop.run_until_complete(_happen(world))
             except Stuck as stuck:
@@ -370,6 +374,8 @@ async def _happen(world: World) -> None:
     striking = [world.network.run(strike(world))]
     if Kind.DATA in world.plan.kinds:
         striking.append(world.network.run(stewards.care(world)))
+    if world.plan.appraised:
+        striking.append(world.network.run(stewards.appraise(world)))
     trouble = world.draw.choice((100.0, 300.0, 800.0))
     while world.time < trouble and not world.judge.verdicts:
         await asyncio.sleep(STEP)
@@ -378,13 +384,20 @@ async def _happen(world: World) -> None:
     for task in striking:
         task.cancel()
     await heal(world)
+    await _end_in_peace(world)
+    rounds.cancel()
+    if not world.judge.verdicts:
+        world.judge.last_word()
+
+
+async def _end_in_peace(world: World) -> None:
+    """Wait until all has come to an end."""
     end = world.time + LONGEST_CALM
     while world.time < end and not world.judge.verdicts:
         await asyncio.sleep(STEP)
         if world.is_over():
             break
+    if world.plan.appraised and not world.judge.verdicts:
+        await stewards.appraise_all(world)
     while world.time < end and not world.judge.verdicts and not world.judge.is_quiet():
         await asyncio.sleep(STEP)
-    rounds.cancel()
-    if not world.judge.verdicts:
-        world.judge.last_word()

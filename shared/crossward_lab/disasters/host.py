@@ -68,8 +68,8 @@ class Noise(Randomness):
 
     seeded = False
 
-    def __init__(self, draw: random.Random) -> None:
-        self._draw = draw
+    def __init__(self, party: str, draw: random.Random) -> None:
+        self.party, self._draw = party, draw
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """So many words."""
@@ -89,7 +89,7 @@ class Process(Machine):
         self.hangs_until = 0.0  # it alone; `Host.hangs_until` is for all processes of the machine
         self._tasks: dict[asyncio.Task[Any], None] = {}  # in order: a set's order hangs on addresses
         self._ends: list[Callable[[], None]] = []
-        self._noise = Noise(random.Random(world.draw.getrandbits(64)))
+        self._noise = Noise(host.party, random.Random(world.draw.getrandbits(64)))
 
     # -- life ---------------------------------------------------------------------------------------------------------
     def run(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -18,20 +18,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crossward.privacy.budget import Budget
+from crossward.protocol.constants import PAID_AUC
 from crossward.study import Study
-from crossward_lab.disasters.federation import BUDGET, LEASE, Hospital
+from crossward_lab.disasters.accounts import NANO_BUDGET, Accounts
+from crossward_lab.disasters.federation import LEASE, Hospital
 from crossward_lab.disasters.network import Call
 from crossward_lab.disasters.persons import Change, Persons
 from crossward_lab.disasters.plan import Kind
-from crossward_lab.disasters.verdict import Violation, must
+from crossward_lab.disasters.verdict import Overdrawn, Violation, must
 
 if TYPE_CHECKING:
     from crossward_lab.disasters.history import World
     from crossward_lab.disasters.host import Process
 
 ENDED = ("complete", "failed", "cancelled")
-NANO_BUDGET = Budget.of(BUDGET).nano_epsilon
 LINES = (
     "SELECT sequence, kind, subject, body, hash FROM ledger_lines WHERE owner = ? AND sequence > ? ORDER BY sequence"
 )
@@ -103,7 +103,8 @@ class Judge:
         self._left: dict[str, str] = {}  # task -> the digest of the bytes that have left its site
         self._paid: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._forgot = False
-        self.persons = Persons(world)
+        self.accounts = Accounts()
+        self.persons = Persons(world, self.accounts)
         self.studies: dict[str, Study] = {}
         self.seen: list[str] = []
         """What the coordinator saw, without what was released: the same whatever the records say."""
@@ -113,6 +114,8 @@ class Judge:
     def committed(self, process: Process, path: Path) -> None:
         """A transaction was committed."""
         self._world.steps += 1
+        if self._world.accounts_only:
+            return
         with self._judged():
             if path.name == "site.sqlite3":
                 self._look_at_site(path)
@@ -125,10 +128,12 @@ class Judge:
         try:
             yield
         except Violation as violation:
-            self.object(str(violation))
+            self.object(str(violation), of_person=isinstance(violation, Overdrawn))
 
-    def object(self, words: str) -> None:
+    def object(self, words: str, *, of_person: bool = False) -> None:
         """Something was that must never be: the history ends."""
+        if self._world.accounts_only and not of_person:
+            return
         self.verdicts.append(words)
         self._world.tell(f"VIOLATION: {words}")
 
@@ -231,18 +236,32 @@ class Judge:
         if release is None:
             return
         digest = hashlib.sha256(base64.b64decode(release["payload"])).hexdigest()
-        party = process.host.name.partition("'")[0]
+        self._look_at_release(process, task, digest)
+
+    def told(self, process: Process, task: str, digest: str) -> None:
+        """A paid AUC is told: for each the same for ever, and only what was charged and kept first."""
+        if not self._world.lies.lies(process):
+            with self._judged():
+                self._look_at_release(process, task, digest)
+
+    def _look_at_release(self, process: Process, task: str, digest: str) -> None:
+        party, path = process.host.party, process.host.folder / "site.sqlite3"
         if task not in self._left:
             self._left[task] = digest
-            chain = self._own[process.host.folder / "site.sqlite3"]
-            must(chain.released.get(task) == digest, f"{task}: bytes leave that its site has not written down")
-            charge = chain.charges[task]
-            self.persons.left(party, task, digest, int(charge["nano_epsilon"]), NANO_BUDGET)
-            for cell in charge["cells"]:
-                self._paid[party][cell] += int(charge["nano_epsilon"])
-                total = self._paid[party][cell]
-                must(total <= NANO_BUDGET, f"{party}: releases of {total} nano-epsilon have left, of {NANO_BUDGET}")
+            with self._looking_at(path) as connection:
+                self.accounts.left(party, task, connection)
+            self.persons.left(party, task)
+            if not self._world.accounts_only:
+                self._look_at_charge(party, task, digest, self._own[path])
         must(self._left[task] == digest, f"{task}: other bytes leave than before")
+
+    def _look_at_charge(self, party: str, task: str, digest: str, chain: _Chain) -> None:
+        must(chain.released.get(task) == digest, f"{task}: bytes leave that its site has not written down")
+        charge = chain.charges[task]
+        for cell in charge["cells"]:
+            self._paid[party][cell] += int(charge["nano_epsilon"])
+            total = self._paid[party][cell]
+            must(total <= NANO_BUDGET, f"{party}: releases of {total} nano-epsilon have left, of {NANO_BUDGET}")
 
     def arrived(self, process: Process, call: Call) -> None:
         """The coordinator gets a request."""
@@ -330,6 +349,13 @@ class Judge:
         if seated and subject != (str(version),):
             return "perhaps" if datasets else "recover"
         return None if datasets else "open"
+
+    def models(self, hospital: Hospital) -> list[str]:
+        """The studies that a site has a model of."""
+        if not self._is_made(hospital.database):
+            return []
+        with self._looking_at(hospital.database) as connection:
+            return [row[0] for row in connection.execute("SELECT study FROM models ORDER BY study").fetchall()]
 
     def has_jobs(self, hospital: Hospital) -> bool:
         """Whether a site has jobs that have not ended."""
@@ -426,6 +452,8 @@ class Judge:
 
     def last_word(self) -> None:
         """What must be true in the end, after all disasters are over and people have seen to what they must."""
+        if self._world.accounts_only:
+            return
         with self._judged():
             self._look_at_coordinator(self._world.coordinator_database)
             if not self._world.lies.by_coordinator:
@@ -453,6 +481,7 @@ class Judge:
             kept = {
                 row[0] for row in connection.execute("SELECT task FROM outbox WHERE release IS NOT NULL").fetchall()
             }
+            kept |= {row[0] for row in connection.execute("SELECT task FROM aucs").fetchall()}  # asked again, told
         self._look_at_site(hospital.database)
         chain = self._own[hospital.database]
         own = self._lines_of(hospital.database, "self")
@@ -472,10 +501,10 @@ class Judge:
             whole = (
                 task in chain.released or task in kept or state in ("approved", "reserved", "held", "stored", "waiting")
             )
-            # After an old backup, or a lost disk, only the ledger may know of the task.
-            lost = Kind.LOST in self._world.plan.kinds or (
-                Kind.BACKUP in self._world.plan.kinds and not self._world.plan.forgets
-            )
+            # After an old backup, or a lost disk, only the ledger may know of the task, and of an AUC after a clone.
+            kinds = self._world.plan.kinds
+            lost = Kind.LOST in kinds or (Kind.BACKUP in kinds and not self._world.plan.forgets)
+            lost = lost or (Kind.CLONE in kinds and task.startswith(PAID_AUC))
             must(whole or lost, f"{party}: {task} is charged, {state}, and neither released nor resumable")
 
     def _check_mirror(self, party: str, chain: _Chain) -> None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from crossward_lab.disasters.accounts import Accounts
 from crossward_lab.disasters.verdict import Violation, must
 
 if TYPE_CHECKING:
@@ -64,12 +65,10 @@ class _Folder:
 class Persons:
     """Watches over the persons of all hospitals."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, accounts: Accounts) -> None:
+        self._world, self._accounts = world, accounts
         self._folders: dict[Path, _Folder] = {}
         self._rows: dict[str, Rows] = {}  # of each sealed copy, by its name
-        self._read: dict[str, frozenset[str]] = {}  # whom a release was made from, by its digest
-        self._lost: dict[str, Counter[str]] = defaultdict(Counter)  # of each party and person, in nano-epsilon
         self._left: dict[str, set[str]] = defaultdict(set)  # of each party, the tasks whose releases have left it
 
     # -- after every commit of a site ---------------------------------------------------------------------------------
@@ -199,17 +198,18 @@ class Persons:
         lines: list[Change],
         connection: sqlite3.Connection,
     ) -> None:
-        """Note whom a release was made from; and nobody has lost more than the cell has spent where they sit."""
+        """A release is of the version that was charged; nobody has lost more than the cell has spent where they sit."""
         party = self._party(path)
         for kind, subject, body in lines:
             if kind == "release" and folder.known:
-                self._note_release(folder, path, subject, body["digest"], connection)
-        if not self._lost[party] or not folder.seats or not folder.matched:
+                self._look_at_release(folder, path, subject, body["digest"], connection)
+        lost_by = self._accounts.lost[party]
+        if not lost_by or not folder.seats or not folder.matched:
             return
         released = connection.execute("SELECT subject FROM ledger_lines WHERE kind = 'release'").fetchall()
         if not self._left[party] <= {row[0] for row in released}:
             return  # an old copy, which has not compared its ledger with the mirror yet
-        for person, lost in self._lost[party].items():
+        for person, lost in lost_by.items():
             cell = folder.seats.get(tag_of(folder.secret, person))
             if cell is not None:
                 must(
@@ -218,18 +218,13 @@ class Persons:
                     f"which has spent {spent[cell][0]}",
                 )
 
-    def _note_release(
+    def _look_at_release(
         self, folder: _Folder, path: Path, task: str, digest: str, connection: sqlite3.Connection
     ) -> None:
         whose = path.parent.name
         if connection.execute("SELECT 1 FROM outbox WHERE digest = ?", (digest,)).fetchone() is None:
             return  # the mirror told it
-        [(cells, bound)] = [
-            (set(json.loads(body)["cells"]), folder.bound.get(task))
-            for [body] in connection.execute(
-                "SELECT body FROM ledger_lines WHERE kind='reserve' AND subject=?", (task,)
-            )
-        ]
+        bound = folder.bound.get(task)
         dataset, version = connection.execute("SELECT dataset, version FROM tasks WHERE id=?", (task,)).fetchone()
         must(
             bound in (None, (dataset, version)),  # none where an old copy found the charge in the mirror, and went on
@@ -237,18 +232,11 @@ class Persons:
         )
         copies = folder.copies[dataset, version]
         must(bool(copies), f"{whose}: {task} was released from a version of which there is no copy")
-        tags = {tag for sealed in copies for tag, cell in self._rows_of(folder, path, sealed) if cell in cells}
-        self._read[digest] = frozenset(self._name(folder, path, tag) for tag in tags)
 
     # -- on the wire --------------------------------------------------------------------------------------------------
-    def left(self, party: str, task: str, digest: str, nano_epsilon: int, budget: int) -> None:
-        """A release leaves its site for the first time: whoever it was made from has lost this much more."""
-        must(digest in self._read, f"{task}: bytes leave, and nobody knows from whom they were made")
+    def left(self, party: str, task: str) -> None:
+        """A release has left its site."""
         self._left[party].add(task)
-        lost = self._lost[party]
-        for person in sorted(self._read[digest]):
-            lost[person] += nano_epsilon
-            must(lost[person] <= budget, f"{party}: {person} has lost {lost[person]} of {budget} nano-epsilon")
 
     def forget(self, path: Path) -> None:
         """A folder was replaced by another."""

@@ -71,6 +71,11 @@ class Plan:
     spread: float
 
     @property
+    def appraised(self) -> bool:
+        """Whether stewards pay for the AUC of their models: where who sits in which cell may go wrong."""
+        return bool(self.kinds & {Kind.DATA, Kind.LOST, Kind.BACKUP, Kind.CLONE})
+
+    @property
     def tick(self) -> float:
         """Seconds between two looks at the coordinator's clock; with two workers, the more so they agree."""
         return 15.0 if Kind.WORKERS in self.kinds else 30.0

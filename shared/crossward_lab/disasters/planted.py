@@ -10,34 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from sqlalchemy import update
 
+from crossward.errors import NotReady
 from crossward.privacy.budget import Cost
 from crossward.protocol.envelopes import SignedRelease
 from crossward.protocol.ledger.lines import LineKind, ReserveBody
 from crossward.protocol.ledger.rules import Balance
 from crossward_coordinator.times import Moment, Timekeeper
 from crossward_lab.disasters import disk
+from crossward_lab.disasters.accounts import replaced
 from crossward_lab.disasters.plan import LIES, TWINS, Kind, Plan
 from crossward_service.db.engine import write
-from crossward_site.data import seats
+from crossward_site.data import seating, seats
 from crossward_site.data import service as vault
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.seats import SeatTable
+from crossward_site.data.tags import Tagger, id_texts
 from crossward_site.ledger.tables import ledger
 from crossward_site.tasks import outbox, runner, service, steps, tables
 from crossward_site.tasks.tables import TaskState, tasks
 from crossward_site.tasks.training import rows_for
-
-
-@contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
 
 
 @contextmanager
@@ -57,14 +51,14 @@ def _refund() -> Iterator[None]:
                     less = str(int(row.nano_epsilon) - line.body.nano_epsilon)
                     connection.execute(update(spend).where(charged, spend.c.cell == row.cell).values(nano_epsilon=less))
 
-    with _replaced(steps, "_STEPS", steps._STEPS | {TaskState.STORED: refunding}):
+    with replaced(steps, "_STEPS", steps._STEPS | {TaskState.STORED: refunding}):
         yield
 
 
 @contextmanager
 def _unflushed() -> Iterator[None]:
     """A commit is acknowledged before it is flushed."""
-    with _replaced(disk, "SYNCHRONOUS", "OFF"):
+    with replaced(disk, "SYNCHRONOUS", "OFF"):
         yield
 
 
@@ -81,7 +75,7 @@ def _second_draw() -> Iterator[None]:
         sent.add((site.home, task.id))
         return publish(site, coordinator, task)
 
-    with _replaced(outbox, "publish", drawing_again):
+    with replaced(outbox, "publish", drawing_again):
         yield
 
 
@@ -104,7 +98,7 @@ def _wall_clock() -> Iterator[None]:
         time = self._machine.now()
         return Moment(time, time)
 
-    with _replaced(Timekeeper, "now", now), _replaced(Timekeeper, "tick", now):
+    with replaced(Timekeeper, "now", now), replaced(Timekeeper, "tick", now):
         yield
 
 
@@ -120,7 +114,7 @@ def _given_up() -> Iterator[None]:
                     update(tasks).where(tasks.c.id == task.id).values(state=TaskState.CANCELLED, cause=cause)
                 )
 
-    with _replaced(runner.Runner, "_end", end):
+    with replaced(runner.Runner, "_end", end):
         yield
 
 
@@ -132,7 +126,7 @@ def _late() -> Iterator[None]:
         last = self._last or self._look(connection)[0]
         return Moment(self.time(), self._age(*last, self._machine.elapsed()))
 
-    with _replaced(Timekeeper, "now", now):
+    with replaced(Timekeeper, "now", now):
         yield
 
 
@@ -145,7 +139,7 @@ def _overdraft() -> Iterator[None]:
         more = replace(self.opened, nano_epsilon=10 * self.opened.nano_epsilon)
         return replace(charge(replace(self, opened=more), cells, cost), opened=self.opened)
 
-    with _replaced(Balance, "charge", generous):
+    with replaced(Balance, "charge", generous):
         yield
 
 
@@ -163,7 +157,7 @@ def _telling() -> Iterator[None]:
     def telling(task: Any) -> Any:
         return beat_of(task).model_copy(update={"note": f"{positives.get(task.id, 0)} found"})
 
-    with _replaced(steps, "rows_for", counting), _replaced(runner, "beat_of", telling):
+    with replaced(steps, "rows_for", counting), replaced(runner, "beat_of", telling):
         yield
 
 
@@ -175,28 +169,79 @@ def _second_seat() -> Iterator[None]:
     def anew(table: SeatTable, dataset: str, *others: Any, **more: Any) -> Any:
         return seat(SeatTable.empty() if dataset in table.rows else table, dataset, *others, **more)
 
-    with _replaced(vault, "seat", anew):
+    with replaced(vault, "seat", anew):
         yield
 
 
 @contextmanager
 def _forgotten_seats() -> Iterator[None]:
     """A recovery, here and in the mirror, after which cells have spent what they had: others sit in them."""
-    with _replaced(Balance, "recover", lambda self: self):
+    with replaced(Balance, "recover", lambda self: self):
+        yield
+
+
+@contextmanager
+def _tags_by_dataset() -> Iterator[None]:
+    """Tags that hang on the dataset: whoever is in two has two seats."""
+    taking, persons = vault.Vault._taking, Tagger.persons
+    names: list[str] = []
+
+    def named(self: Any, name: str, *others: Any) -> Any:
+        names[:] = [name]
+        return taking(self, name, *others)
+
+    def tagged(self: Any, column: Any) -> Any:
+        return persons(self, pc.binary_join_element_wise(id_texts(column), "".join(names), ""))
+
+    with replaced(vault.Vault, "_taking", named), replaced(Tagger, "persons", tagged):
+        yield
+
+
+@contextmanager
+def _seated_behind() -> Iterator[None]:
+    """An old backup whose next version deals all seats anew."""
+    current = seating.current
+
+    def behind(site: Any, connection: Any) -> Any:
+        try:
+            return current(site, connection)
+        except NotReady:
+            return SeatTable.empty(), site.ledger.seats(connection).version
+
+    with replaced(seating, "current", behind):
+        yield
+
+
+@contextmanager
+def _freed_seats() -> Iterator[None]:
+    """A version that is taken back takes the seats of those who came with it, also where they are in other data."""
+    undo, with_rows = vault.Vault.undo, SeatTable.with_rows
+
+    def freeing(self: SeatTable, dataset: str, rows: Any) -> SeatTable:
+        table, left = with_rows(self, dataset, rows), 0 if rows is None else rows
+        stay = self.rows_of(dataset) <= left
+        columns = {name: column[stay] for name, column in table.rows.items()}
+        return SeatTable(table.tags[stay], table.cells[stay], columns)
+
+    def undoing(self: Any, *others: Any) -> Any:
+        with replaced(SeatTable, "with_rows", freeing):
+            return undo(self, *others)
+
+    with replaced(vault.Vault, "undo", undoing):
         yield
 
 
 @contextmanager
 def _erased_returns() -> Iterator[None]:
     """A refresh that takes those in who opted out."""
-    with _replaced(vault, "_opted_out", lambda connection: np.empty(0, np.uint64)):
+    with replaced(vault, "_opted_out", lambda connection: np.empty(0, np.uint64)):
         yield
 
 
 @contextmanager
 def _twice() -> Iterator[None]:
     """A job that ends after what it did was written down, and not with it."""
-    with _replaced(JobRunner, "end", lambda self, connection, number, result: None):
+    with replaced(JobRunner, "end", lambda self, connection, number, result: None):
         yield
 
 
@@ -204,13 +249,15 @@ def _twice() -> Iterator[None]:
 class Fault:
     """A fault, and the disasters that it needs to show: one of each set; `every` so many seeds it may show at all.
 
-    Among those that `hide` it, what it does looks like what they do.
+    Among those that `hide` it, what it does looks like what they do. `accounts_only`: it must be found by what persons
+    have lost; nobody looks at seats, cells and spends, where it would be seen before.
     """
 
     planted: Callable[[], AbstractContextManager[None]]
     needs: tuple[set[Kind], ...] = ()
     every: int = 1
     hide: frozenset[Kind] = frozenset()
+    accounts_only: bool = False
 
     def may_show(self, seed: int) -> bool:
         """Whether the history of this seed has what the fault needs."""
@@ -218,6 +265,18 @@ class Fault:
             return False
         kinds = Plan.draw(random.Random(seed)).kinds
         return not self.hide & kinds and all(some & kinds for some in self.needs)
+
+    def plan(self, seed: int) -> Plan:
+        """What the history of this seed has in store; where persons must lose too much, more is done with them.
+
+        Then there are no disasters but those that the fault needs, and they are many.
+        """
+        plan = Plan.draw(random.Random(seed))
+        if not self.accounts_only:
+            return plan
+        busy = replace(plan, sources=1, targets=2, studies=3, care=10.0, spread=200.0, events=20.0, deadline=400.0)
+        kinds = frozenset(kind for some in self.needs for kind in some)
+        return replace(busy, kinds=kinds, loss=0.0, crash=0.0, disk=0.0, forgets=False)
 
 
 FAULTS = {
@@ -232,6 +291,11 @@ FAULTS = {
     "forgotten-seats": Fault(_forgotten_seats, ({Kind.LOST},)),
     "erased-returns": Fault(_erased_returns, ({Kind.DATA},)),
     "twice": Fault(_twice, ({Kind.DATA}, {Kind.CRASH, Kind.POWER})),
+    "moved": Fault(_second_seat, ({Kind.DATA},), accounts_only=True),
+    "two-tags": Fault(_tags_by_dataset, ({Kind.DATA},), accounts_only=True),
+    "seated-behind": Fault(_seated_behind, ({Kind.DATA}, {Kind.BACKUP}), accounts_only=True),
+    "freed-seats": Fault(_freed_seats, ({Kind.DATA},), accounts_only=True),
+    "unlifted": Fault(_forgotten_seats, ({Kind.LOST},), accounts_only=True),
     "late-age": Fault(_late, ({Kind.WORKERS}, {Kind.HANG})),
 }
 """By name. Each is one that somebody might make, and that no test of a single service sees."""

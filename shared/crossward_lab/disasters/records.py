@@ -20,6 +20,8 @@ DATASET, SECOND = "patients", "clinic"
 RECORDS = 60
 SECOND_RECORDS = 40
 COLUMNS = ("pid", "glucose", "family", "ill")
+MARK, DIGITS = "glucose", 4
+"""The column whose last digits, after the second decimal, are the number of the record's person, from 1."""
 
 
 class Shelf(Sources):
@@ -39,6 +41,12 @@ class Person:
     glucose: float
     family: bool
     ill: bool
+
+
+def person_of(value: float) -> str | None:
+    """Whose record has this value; None where no person's has."""
+    number = round(value * 10 ** (2 + DIGITS)) % 10**DIGITS
+    return f"p{number - 1}" if number else None
 
 
 def place_of(dataset: str) -> FilePlace:
@@ -103,5 +111,6 @@ class Tables:
             for name in self.inside[dataset]:
                 person = self.persons[name]
                 family, ill = "yes" if person.family else "no", "1" if person.ill else "0"
-                out.writerow([name, f"{person.glucose:.2f}", family, ill])
+                mark = f"{int(name[1:]) + 1:0{DIGITS}d}"
+                out.writerow([name, f"{person.glucose:.2f}{mark}", family, ill])
         part.replace(self._folder / f"{dataset}.csv")

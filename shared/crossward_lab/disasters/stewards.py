@@ -9,12 +9,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from crossward.protocol.canonical import canonical, sha256
+from crossward.protocol.constants import Role
 from crossward_lab.disasters import people
+from crossward_lab.disasters.accounts import auc_task
 from crossward_lab.disasters.federation import MAPPING, Hospital, RunningSite
 from crossward_lab.disasters.records import DATASET, SECOND, place_of
 from crossward_site.data import requests, routes
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.tables import JOB_STATES
+from crossward_site.models.paid_auc import paid_auc
+from crossward_site.models.service import Models
 
 if TYPE_CHECKING:
     from crossward_lab.disasters.history import World
@@ -27,15 +32,58 @@ LOOKS = 6
 CANCELLED = 0.15
 """How often a steward thinks better of it."""
 
+EPSILONS = (0.25, 0.5, 0.75)
+"""What a steward pays for an AUC."""
+
+TWO_TABLES = 0.5
+"""How often hospitals have a second dataset, of partly the same people, from the start."""
+
 ACTIONS = ("refresh", "refresh", "refresh", "open", "undo", "erase")
 
 
 async def care(world: World) -> None:
-    """See to the data of one hospital after the other."""
+    """See to the data of one hospital after the other; perhaps all have two tables of their patients from the start."""
+    if world.draw.random() < TWO_TABLES:
+        for hospital in list(world.hospitals.values()):
+            await tend(world, hospital, "open")
     while True:
         await world.sleep(world.draw.expovariate(1 / world.plan.care))
         hospital = world.draw.choice([*world.hospitals.values(), *world.clones])
         await tend(world, hospital, world.draw.choice(ACTIONS))
+
+
+async def appraise(world: World) -> None:
+    """Ask for the AUC of one model after the other, while all else goes on."""
+    while True:
+        await world.sleep(world.draw.expovariate(1 / world.plan.care))
+        targets = [one for one in (*world.hospitals.values(), *world.clones) if one.role is Role.TARGET]
+        hospital = world.draw.choice(targets)
+        if studies := world.judge.models(hospital):
+            await _appraise(world, hospital, world.draw.choice(studies))
+
+
+async def appraise_all(world: World) -> None:
+    """Ask for an AUC at every target: whoever was read for a model must not be there to be read again."""
+    for hospital in world.hospitals.values():
+        for study in world.judge.models(hospital) if hospital.role is Role.TARGET else ():
+            await _appraise(world, hospital, study)
+
+
+async def _appraise(world: World, hospital: Hospital, study: str) -> None:
+    """Pay for the AUC of a model: it is charged to other cells than the model was."""
+    running, epsilon = hospital.running, world.draw.choice(EPSILONS)
+    if running is None or not running.process.alive:
+        return
+    words = f"steward of {hospital.host.name}: asks for the AUC of {study} at epsilon {epsilon:g}"
+    await people.act(world, running, words, partial(_tells, running, study, epsilon))
+
+
+def _tells(running: RunningSite, study: str, epsilon: float) -> None:
+    """Ask for an AUC; what is answered is told."""
+    site, served = running.site, Models(running.site).of(study)
+    told = paid_auc(site, running.runner.coordinator(), served, epsilon)
+    digest = sha256(canonical(told.model_dump(mode="json")))
+    running.process.world.judge.told(running.process, auc_task(served.task.id, epsilon), digest)
 
 
 async def tend(world: World, hospital: Hospital, action: str) -> None:
