@@ -22,7 +22,7 @@ from crossward_site.approvals import routes as approvals
 from crossward_site.data import routes as data
 from crossward_site.data import seating
 from crossward_site.data.jobs import JobRunner
-from crossward_site.data.requests import WORKS
+from crossward_site.data.requests import works
 from crossward_site.data.service import tidy
 from crossward_site.desk import routes as desk
 from crossward_site.identity import routes as identity
@@ -53,7 +53,8 @@ def create_app(settings: SiteSettings) -> FastAPI:
     except BaseException:
         lock.release()
         raise
-    runner, jobs = Runner(site, settings.link, settings.pace), JobRunner(site, WORKS)
+    runner = Runner(site, settings.link, settings.pace)
+    jobs = JobRunner(site, works(runner.coordinator))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -20,11 +20,12 @@ from crossward_coordinator.times import Moment, Timekeeper
 from crossward_lab.disasters import disk
 from crossward_lab.disasters.plan import LIES, TWINS, Kind, Plan
 from crossward_service.db.engine import write
-from crossward_site.data import seats
+from crossward_site.data import requests, seats
 from crossward_site.data import service as vault
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.seats import SeatTable
 from crossward_site.ledger.tables import ledger
+from crossward_site.site import Site
 from crossward_site.tasks import outbox, runner, service, steps, tables
 from crossward_site.tasks.tables import TaskState, tasks
 from crossward_site.tasks.training import rows_for
@@ -200,6 +201,14 @@ def _twice() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _unasked() -> Iterator[None]:
+    """Data are opened, refreshed and undone before the mirror was asked whether this is an old backup."""
+    unasked = _replaced(requests, "sync_if_joined", lambda site, coordinator: None)
+    with unasked, _replaced(Site, "_check_in_step", lambda self, connection: None):
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A fault, and the disasters that it needs to show: one of each set; `every` so many seeds it may show at all.
@@ -232,6 +241,7 @@ FAULTS = {
     "forgotten-seats": Fault(_forgotten_seats, ({Kind.LOST},)),
     "erased-returns": Fault(_erased_returns, ({Kind.DATA},)),
     "twice": Fault(_twice, ({Kind.DATA}, {Kind.CRASH, Kind.POWER})),
+    "unasked": Fault(_unasked, ({Kind.DATA}, {Kind.BACKUP})),
     "late-age": Fault(_late, ({Kind.WORKERS}, {Kind.HANG})),
 }
 """By name. Each is one that somebody might make, and that no test of a single service sees."""
