@@ -28,6 +28,7 @@ from crossward_site.desk import routes as desk
 from crossward_site.identity import routes as identity
 from crossward_site.ledger import routes as ledger
 from crossward_site.lock import take
+from crossward_site.models import jobs as model_jobs
 from crossward_site.models import routes as models
 from crossward_site.models.service import Models
 from crossward_site.policy import routes as policy
@@ -53,8 +54,8 @@ def create_app(settings: SiteSettings) -> FastAPI:
     except BaseException:
         lock.release()
         raise
-    runner = Runner(site, settings.link, settings.pace)
-    jobs = JobRunner(site, works(runner.coordinator))
+    runner, known = Runner(site, settings.link, settings.pace), Models(site)
+    jobs = JobRunner(site, works(runner.coordinator) | model_jobs.works(known, runner.coordinator))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -92,7 +93,7 @@ def create_app(settings: SiteSettings) -> FastAPI:
     for router in STEWARDS:
         app.include_router(router, prefix="/v1", dependencies=[Depends(steward)])
     if Role.TARGET in settings.roles:
-        app.state.models = Models(site)
+        app.state.models = known
         app.include_router(models.router, prefix="/v1")
     return app
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,10 +14,7 @@ from crossward_cli.checks import print_check
 from crossward_cli.connections import at_site
 from crossward_cli.files import read_mapping, read_text
 from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl
-from crossward_cli.output import clock_bar, print_json, print_table, say, tell
-
-if TYPE_CHECKING:
-    from crossward.client.site import Heard
+from crossward_cli.output import following, print_json, print_table, say, tell
 
 group = typer.Typer(help="The site's data: check, open, refresh, undo, erase.", no_args_is_help=True)
 
@@ -54,7 +49,7 @@ def check(
 ) -> None:
     """Look at data and tell every problem at once. A dry run: nothing is opened, nothing is kept."""
     place, columns = _place(file, connection, query), _columns(person, mapping)
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         found = client.check_data(
             place, columns, records_per_person=records_per_person, study=_study(study), heard=heard
         )
@@ -108,7 +103,7 @@ def open_data(
                 )
             say(_meaning(known, records_per_person), wrap=True)
             _confirm(f"Open {name}?")
-        with _following(json) as heard:
+        with following(json) as heard:
             report = client.open_dataset(
                 name,
                 place,
@@ -140,7 +135,7 @@ def refresh(
 ) -> None:
     """Bring a new version, from where the last one came or from another place. Persons keep their seats."""
     place = None if file is None and connection is None else _place(file, connection, query)
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         if opt_out is not None:
             client.erase(_ids(opt_out), heard)
         new = None if mapping is None else read_mapping(mapping)
@@ -158,7 +153,7 @@ def undo(
     name: Dataset, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
 ) -> None:
     """Take the last version back; refused once anything was charged for it."""
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         left = client.undo_dataset(name, heard)
     version = left["version"]
     text = f"{name} is back at version {version}." if version else f"{name} is gone, as if it had never been opened."
@@ -178,7 +173,7 @@ def erase(
     ids = [*(persons or []), *([] if file is None else _ids(file))]
     if not ids:
         raise InvalidSetting("Nobody is named.", "Give ids, or --file FILE with one a line.")
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         gone = client.erase(ids, heard)
     rows, named = _count(gone["rows"], "row"), _count(len(ids), "named person")
     text = f"{rows} of {named} removed from the sealed copies; new versions leave them out."
@@ -195,7 +190,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Rows, missing and clipped values. For the site's own eyes."""
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         found = client.report(name, study, heard)
     if json:
         print_json(found)
@@ -231,7 +226,7 @@ def follow(
     json: Json = False,
 ) -> None:
     """Wait for a job that another command, or a lost connection, has left."""
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         result = client.follow(number, heard)
     tell(result, f"Job {number} is done.", as_json=json)
 
@@ -267,7 +262,7 @@ def recover(
                 "most that any has; every dataset is closed, and is opened again from its place. This is final."
             )
             _confirm("Recover?")
-        with _following(json) as heard:
+        with following(json) as heard:
             done = client.recover(heard)
     tell(done, f"Recovered, by line {done['line']} of the ledger. Open the data again.", as_json=json)
 
@@ -336,14 +331,3 @@ def _study(path: Path | None) -> str | None:
 
 def _ids(path: Path) -> list[str]:
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
-
-
-@contextmanager
-def _following(json: bool) -> Iterator[Heard]:
-    """Shows how far a job is while it goes on, where somebody looks."""
-    if json or not sys.stderr.isatty():
-        yield lambda job: None
-        return
-    with clock_bar() as bar:
-        task = bar.add_task("waiting", total=1.0)
-        yield lambda job: bar.update(task, completed=job["progress"], description=job["step"] or job["state"])
