@@ -22,12 +22,13 @@ from crossward_site.approvals import routes as approvals
 from crossward_site.data import routes as data
 from crossward_site.data import seating
 from crossward_site.data.jobs import JobRunner
-from crossward_site.data.requests import WORKS
+from crossward_site.data.requests import works
 from crossward_site.data.service import tidy_at_start
 from crossward_site.desk import routes as desk
 from crossward_site.identity import routes as identity
 from crossward_site.ledger import routes as ledger
 from crossward_site.lock import take
+from crossward_site.models import jobs as model_jobs
 from crossward_site.models import routes as models
 from crossward_site.models.service import Models
 from crossward_site.policy import routes as policy
@@ -53,7 +54,8 @@ def create_app(settings: SiteSettings) -> FastAPI:
     except BaseException:
         lock.release()
         raise
-    runner, jobs = Runner(site, settings.link, settings.pace), JobRunner(site, WORKS)
+    runner, known = Runner(site, settings.link, settings.pace), Models(site)
+    jobs = JobRunner(site, works(runner.coordinator) | model_jobs.works(known, runner.coordinator))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -91,7 +93,7 @@ def create_app(settings: SiteSettings) -> FastAPI:
     for router in STEWARDS:
         app.include_router(router, prefix="/v1", dependencies=[Depends(steward)])
     if Role.TARGET in settings.roles:
-        app.state.models = Models(site)
+        app.state.models = known
         app.include_router(models.router, prefix="/v1")
     return app
 

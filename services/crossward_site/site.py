@@ -6,13 +6,14 @@ works inside its caller's transaction, and one that is given a `Site` alone open
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
 from crossward.errors import NotReady
-from crossward.protocol.ledger.lines import Body, Line, ReserveBody, SeatsBody
+from crossward.protocol.ledger.lines import Body, Line, OpenBody, RecoverBody, ReserveBody, SeatsBody
 from crossward_service.db.engine import read, write
 from crossward_service.ops.machine import HERE, Machine
 from crossward_site import facts
@@ -31,7 +32,10 @@ MEMORY = 512 << 20
 
 @dataclass(frozen=True)
 class Site:
-    """Everything a site's parts need of one another."""
+    """Everything a site's parts need of one another.
+
+    `in_step` is set once this process has seen that its ledger and the coordinator's mirror are one chain.
+    """
 
     engine: Engine
     home: Path
@@ -40,6 +44,7 @@ class Site:
     connectors: Connectors = NO_PLACES
     memory: int = MEMORY
     ledger: SiteLedger = field(default_factory=SiteLedger)
+    in_step: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
     def open(
@@ -76,7 +81,17 @@ class Site:
         self.check_running(connection)
         if isinstance(body, ReserveBody | SeatsBody) and (cause := facts.SEATS_LOST.get(connection)):
             raise NotReady(cause, "Nothing is charged until then.")
+        if isinstance(body, OpenBody | SeatsBody | RecoverBody):
+            self._check_in_step(connection)
         return self.ledger.append(connection, body, int(self.clock() * 1000))
+
+    def _check_in_step(self, connection: Connection) -> None:
+        """Refuse lines about data that the mirror might part from: this database may be an old backup."""
+        if facts.IDENTITY.get(connection) is not None and not self.in_step.is_set():
+            raise NotReady(
+                "This site has not seen, since it started, that its ledger is the one of the coordinator's mirror.",
+                "Nothing was changed. Ask again once the coordinator can be reached; crossward doctor tells why not.",
+            )
 
     def check_running(self, connection: Connection) -> None:
         """Refuse to work while the ledgers disagree."""

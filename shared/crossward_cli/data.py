@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,10 +15,7 @@ from crossward_cli.checks import print_check
 from crossward_cli.connections import at_site
 from crossward_cli.files import read_mapping, read_text, writing
 from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl
-from crossward_cli.output import clock_bar, print_error_json, print_json, print_table, say, tell
-
-if TYPE_CHECKING:
-    from crossward.client.site import Heard
+from crossward_cli.output import following, print_json, print_table, say, tell
 
 group = typer.Typer(help="The site's data: check, open, refresh, undo, erase.", no_args_is_help=True)
 
@@ -70,7 +65,7 @@ def check(
     """Look at data and tell every problem at once. A dry run: nothing is opened, nothing is kept."""
     place = _place(file, connection, query, _form(separator, decimal, encoding))
     columns = _columns(person, mapping)
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         found = client.check_data(
             place, columns, records_per_person=records_per_person, study=_study(study), heard=heard
         )
@@ -130,7 +125,7 @@ def open_data(
                 )
             say(_meaning(known, records_per_person), wrap=True)
             _confirm(f"Open {name}?")
-        with _following(json) as heard:
+        with following(json) as heard:
             report = client.open_dataset(
                 name,
                 place,
@@ -171,7 +166,7 @@ def refresh(
     if ids and not yes:
         _confirm_erasure(len(ids))
     erased = None
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         if ids:
             erased = client.erase(ids, heard)
         report = client.refresh_dataset(name, place, new, study=fits, heard=heard)
@@ -184,7 +179,7 @@ def undo(
     name: Dataset, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
 ) -> None:
     """Take the last version back; refused once anything was charged for it."""
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         left = client.undo_dataset(name, heard)
     tell(left, _undone(name, left), as_json=json)
 
@@ -205,7 +200,7 @@ def erase(
         raise InvalidSetting("Nobody is named.", "Give ids, or --file FILE with one a line.")
     if not yes:
         _confirm_erasure(len(ids))
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         gone = client.erase(ids, heard)
     tell(gone, _erased(gone, len(ids)), as_json=json)
 
@@ -220,7 +215,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Rows, missing and clipped values. For the site's own eyes."""
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         found = client.report(name, study, heard)
     if json:
         print_json(found)
@@ -260,7 +255,7 @@ def follow(
     json: Json = False,
 ) -> None:
     """Wait for a job that another command, or a lost connection, has left."""
-    with at_site(site, site_token, ca) as client, _following(json) as heard:
+    with at_site(site, site_token, ca) as client, following(json) as heard:
         result, job = client.follow(number, heard), client.job(number)
     if job["kind"] == "check" and not json:
         print_check(result)
@@ -299,7 +294,7 @@ def recover(
                 "most that any has; every dataset is closed, and is opened again from its place. This is final."
             )
             _confirm("Recover?")
-        with _following(json) as heard:
+        with following(json) as heard:
             done = client.recover(heard)
     tell(done, f"Recovered, by line {done['line']} of the ledger. Open the data again.", as_json=json)
 
@@ -472,31 +467,3 @@ def _study(path: Path | None) -> str | None:
 
 def _ids(path: Path) -> list[str]:
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
-
-
-@contextmanager
-def _following(json: bool) -> Iterator[Heard]:
-    """Shows how far a job is while it goes on, where somebody looks; whoever stops looking is told that it goes on."""
-    last: dict[str, Any] = {}
-    try:
-        if json or not sys.stderr.isatty():
-            yield last.update
-            return
-        with clock_bar() as bar:
-            task = bar.add_task("waiting", total=1.0)
-
-            def show(job: dict[str, Any]) -> None:
-                last.update(job)
-                bar.update(task, completed=job["progress"], description=job["step"] or job["state"])
-
-            yield show
-    except KeyboardInterrupt:
-        if last:
-            number, ours = last["number"], "crossward site data"
-            cause = f"Job {number} goes on at the site."
-            fix = f"`{ours} follow {number}` waits for it, `{ours} cancel {number}` ends it."
-            if json:
-                print_error_json("Interrupted", cause, fix)
-            else:
-                print(cause, fix, file=sys.stderr)
-        raise

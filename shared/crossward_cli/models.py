@@ -10,7 +10,7 @@ import typer
 from crossward_cli.connections import at_site
 from crossward_cli.files import read_records
 from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl, Study
-from crossward_cli.output import print_json, print_table, tell
+from crossward_cli.output import following, print_json, print_table, tell
 
 
 def predict(
@@ -50,8 +50,8 @@ def evaluate(
     study: Study, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
 ) -> None:
     """How well a target's model does on its own holdout. It stays at the site."""
-    with at_site(site, site_token, ca) as client:
-        evaluation = client.evaluation(study)
+    with at_site(site, site_token, ca) as client, following(json) as heard:
+        evaluation = client.evaluation(study, heard)
     if json:
         print_json(evaluation)
         return
@@ -70,8 +70,8 @@ def release_auc(
     json: Json = False,
 ) -> None:
     """Release a target's AUC on its holdout with noise, paid for: this number may leave the house."""
-    with at_site(site, site_token, ca) as client:
-        paid = client.release_auc(study, epsilon)
+    with at_site(site, site_token, ca) as client, following(json) as heard:
+        paid = client.release_auc(study, epsilon, heard)
     noise = f"give or take {paid['deviation']:.3f} of noise"
     text = f"AUC {paid['auc']:.3f}, {noise}. Paid with epsilon {epsilon:g}: it may leave the house."
     tell(paid, text, as_json=json)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from crossward.errors import CrosswardError, StudyInvalid
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from crossward.client.site import Heard
 
 
 def print_json(value: Any) -> None:
@@ -97,3 +100,31 @@ def print_error(error: CrosswardError, *, as_json: bool) -> None:
 def print_error_json(kind: str, cause: str, fix: str) -> None:
     """An error for machines, on one line: something may stand above it."""
     print(json.dumps({"error": kind, "cause": cause, "fix": fix}), file=sys.stderr)
+
+
+@contextmanager
+def following(json: bool) -> Iterator[Heard]:
+    """Shows how far a job is while it goes on, where somebody looks; whoever stops looking is told that it goes on."""
+    last: dict[str, Any] = {}
+    try:
+        if json or not sys.stderr.isatty():
+            yield last.update
+            return
+        with clock_bar() as bar:
+            task = bar.add_task("waiting", total=1.0)
+
+            def show(job: dict[str, Any]) -> None:
+                last.update(job)
+                bar.update(task, completed=job["progress"], description=job["step"] or job["state"])
+
+            yield show
+    except KeyboardInterrupt:
+        if last:
+            number, ours = last["number"], "crossward site data"
+            cause = f"Job {number} goes on at the site."
+            fix = f"`{ours} follow {number}` waits for it, `{ours} cancel {number}` ends it."
+            if json:
+                print_error_json("Interrupted", cause, fix)
+            else:
+                print(cause, fix, file=sys.stderr)
+        raise

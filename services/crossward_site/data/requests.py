@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from crossward.study import Study
 from crossward.values import NotNegative, Positive, Slug
 from crossward_connector.tables import Table
 from crossward_service.http.views import Form
+from crossward_site.coordinator import Coordinator
 from crossward_site.data import seating
 from crossward_site.data.checks import MOST_RECORDS
 from crossward_site.data.intake import Progress, Told
@@ -23,6 +24,7 @@ from crossward_site.data.places import Place
 from crossward_site.data.service import Dataset, Ending, Vault, report_of, tidy
 from crossward_site.data.survey import survey
 from crossward_site.data.tables import JobKind
+from crossward_site.ledger.service import sync_if_joined
 from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
 
@@ -192,3 +194,21 @@ WORKS: dict[JobKind, Work] = {
     JobKind.ERASE: _erase,
     JobKind.RECOVER: _recover,
 }
+"""What is done, once it may be."""
+
+WRITING = (JobKind.OPEN, JobKind.REFRESH, JobKind.UNDO, JobKind.RECOVER)
+"""Jobs that write lines of the ledger."""
+
+
+def works(coordinator: Callable[[], Coordinator]) -> dict[JobKind, Work]:
+    """What each kind of job does; those that write the ledger first see that it is the mirror's."""
+    return WORKS | {kind: _in_step(WORKS[kind], coordinator) for kind in WRITING}
+
+
+def _in_step(work: Work, coordinator: Callable[[], Coordinator]) -> Work:
+    def done(site: Site, request: dict[str, Any], report: Report) -> Any:
+        report(0.0, "asking the mirror")
+        sync_if_joined(site, coordinator)
+        return work(site, request, report)
+
+    return done

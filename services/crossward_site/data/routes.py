@@ -27,7 +27,8 @@ router = APIRouter(tags=["datasets"])
 Number = Annotated[int, Path(ge=1, le=LARGEST)]
 
 
-def _ask(site: Site, runner: JobRunner, kind: JobKind, request: Form, dataset: str | None = None) -> JobView:
+def asked(site: Site, runner: JobRunner, kind: JobKind, request: Form, dataset: str | None = None) -> JobView:
+    """A job that was asked for; the same again while it has not ended is that job."""
     job = jobs.ask(site, kind, request.model_dump(mode="json"), dataset)
     runner.wake()
     return JobView.of(job)
@@ -47,27 +48,27 @@ def get_datasets(site: OpenSite) -> DatasetsView:
 @router.post("/datasets/check", status_code=202)
 def check_data(site: OpenSite, runner: SiteJobs, new: requests.Check) -> JobView:
     """Look at data and tell every problem at once; nothing is opened, nothing is kept."""
-    return _ask(site, runner, JobKind.CHECK, new)
+    return asked(site, runner, JobKind.CHECK, new)
 
 
 @router.post("/datasets", status_code=202)
 def open_dataset(site: OpenSite, runner: SiteJobs, new: requests.Open) -> JobView:
     """Open a dataset: read it once, seal it, seat its persons."""
-    return _ask(site, runner, JobKind.OPEN, new, new.name)
+    return asked(site, runner, JobKind.OPEN, new, new.name)
 
 
 @router.post("/datasets/{name}/versions", status_code=202)
 def refresh_dataset(site: OpenSite, runner: SiteJobs, name: Slug, new: requests.Refresh) -> JobView:
     """Bring the data as they are now: persons keep their seats and cells their spend."""
     Vault(site).dataset(name)
-    return _ask(site, runner, JobKind.REFRESH, requests.NamedRefresh(name=name, **new.model_dump()), name)
+    return asked(site, runner, JobKind.REFRESH, requests.NamedRefresh(name=name, **new.model_dump()), name)
 
 
 @router.post("/datasets/{name}/undo", status_code=202)
 def undo_version(site: OpenSite, runner: SiteJobs, name: Slug) -> JobView:
     """Take the last version back; refused once anything was charged for it."""
     Vault(site).dataset(name)
-    return _ask(site, runner, JobKind.UNDO, requests.Named(name=name), name)
+    return asked(site, runner, JobKind.UNDO, requests.Named(name=name), name)
 
 
 @router.get("/datasets/{name}/report")
@@ -81,19 +82,19 @@ def fit_study(site: OpenSite, runner: SiteJobs, name: Slug, new: requests.Fit) -
     """How the sealed records fit a study that the site has a task of. It stays here."""
     Vault(site).dataset(name)
     tasks.known_study(site, new.study)
-    return _ask(site, runner, JobKind.FIT, requests.NamedFit(name=name, study=new.study), name)
+    return asked(site, runner, JobKind.FIT, requests.NamedFit(name=name, study=new.study), name)
 
 
 @router.post("/erasures", status_code=202)
 def erase(site: OpenSite, runner: SiteJobs, new: requests.Erase) -> JobView:
     """Remove persons from every sealed copy, and keep them out; what was spent stays spent."""
-    return _ask(site, runner, JobKind.ERASE, new)
+    return asked(site, runner, JobKind.ERASE, new)
 
 
 @router.post("/recovery", status_code=202)
 def recover(site: OpenSite, runner: SiteJobs) -> JobView:
     """Go on where the table of seats is lost: every cell is then at the largest spend, and data are opened anew."""
-    return _ask(site, runner, JobKind.RECOVER, requests.Nothing())
+    return asked(site, runner, JobKind.RECOVER, requests.Nothing())
 
 
 @router.get("/jobs")

@@ -388,7 +388,15 @@ class Vault:
         return fit
 
     # -- rows -----------------------------------------------------------------------------------------------------
-    def rows(self, study: Study, role: Role, name: str, levels: Sequence[str], version: int | None = None) -> Rows:
+    def rows(
+        self,
+        study: Study,
+        role: Role,
+        name: str,
+        levels: Sequence[str],
+        version: int | None = None,
+        progress: Progress = unheard,
+    ) -> Rows:
         """The rows of these levels, from the sealed copy of a version. How many there are is public."""
         with read(self._site.engine) as connection:
             dataset = load_version(connection, name, version)
@@ -402,9 +410,11 @@ class Vault:
         columns, memory = len(study.schema.columns), self._site.memory
         stores = [rows_store(self._site.home, columns, memory // len(levels)) for _ in levels]
         y, present = np.full(int(starts[-1]), -1, np.int8), np.zeros(int(starts[-1]), bool)
-        room = reader.room_for(0)
+        seen, room = 0, reader.room_for(0)
         for batch in open_copy(self._site, dataset).batches(reader.columns):
             wanted = level_of[batch.cells]
+            seen += len(wanted)
+            progress(seen / max(1, dataset.report.rows), f"{seen:,} rows read")
             chosen = wanted >= 0
             if not chosen.any():
                 continue

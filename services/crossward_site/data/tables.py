@@ -67,6 +67,8 @@ class JobKind(StrEnum):
     UNDO = "undo"
     ERASE = "erase"
     RECOVER = "recover"
+    EVALUATE = "evaluate"
+    AUC = "auc"
 
 
 class JobState(StrEnum):

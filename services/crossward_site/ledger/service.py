@@ -7,11 +7,19 @@ they part                 one of the two was rewritten
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
-from crossward.errors import ChainBroken, CrosswardError, LedgerRefused, NotReady
+from crossward.errors import (
+    AccessRefused,
+    ChainBroken,
+    CrosswardError,
+    LedgerRefused,
+    NotReady,
+    RemoteProblem,
+    Unreachable,
+)
 from crossward.protocol.constants import LINES
 from crossward.protocol.ledger.lines import START, Head, Line, LineKind
 from crossward.protocol.messages import Receipt
@@ -45,7 +53,29 @@ def sync(site: Site, coordinator: Coordinator) -> Head:
     agrees = own if own == known == last else None  # our line, our head and the mirror's, when it was last asked
     for first in range(0, max(1, len(lines)), LINES_PER_MESSAGE):
         head = _send(site, coordinator, lines[first : first + LINES_PER_MESSAGE], agrees)
+    site.in_step.set()
     return head
+
+
+def sync_if_joined(site: Site, coordinator: Callable[[], Coordinator]) -> None:
+    """The same before lines about data are written; a site that has joined nobody has nobody to ask.
+
+    Where the coordinator cannot be asked, a process that has been in step goes on: nobody else writes this chain. One
+    that never was may serve an old backup, and what it wrote would part from the mirror for good.
+    """
+    with read(site.engine) as connection:
+        if facts.IDENTITY.get(connection) is None:
+            return
+    try:
+        sync(site, coordinator())
+    except (AccessRefused, NotReady, RemoteProblem, Unreachable) as error:
+        with read(site.engine) as connection:
+            site.check_running(connection)  # it may just have been found that they part
+        if not site.in_step.is_set():
+            raise NotReady(
+                f"Whether this database is an old backup, only the coordinator can tell: {error.cause}",
+                f"Nothing was changed. {error.fix} Then ask again.",
+            ) from error
 
 
 def _send(site: Site, coordinator: Coordinator, lines: Sequence[Line], agrees: Head | None) -> Head:

@@ -14,13 +14,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from crossward.errors import InvalidData, OneClass
+from crossward.learning.stored import StoredRows
 from crossward.methods.base import HOLDOUT
 from crossward.privacy.noise import Array
 from crossward.protocol.constants import Role
-from crossward_site.data.service import Rows, Vault
+from crossward_site.data.intake import Progress, unheard
+from crossward_site.data.service import Vault
 from crossward_site.models.service import Served
 from crossward_site.models.views import CalibrationPoint, Evaluation
 from crossward_site.site import Site
@@ -39,10 +42,35 @@ class AUC:
     high: float
 
 
-def holdout(site: Site, served: Served, version: int | None = None, dataset: str | None = None) -> Rows:
-    """The rows that the study did not train on, from a version of its dataset; without, the current one."""
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The rows of the holdout, the model's score of each, and its label; `present` is False where no record is."""
+
+    X: StoredRows
+    scores: Array
+    y: NDArray[np.int8]
+    present: NDArray[np.bool_]
+
+
+def holdout(
+    site: Site,
+    served: Served,
+    version: int | None = None,
+    dataset: str | None = None,
+    progress: Progress = unheard,
+) -> Scored:
+    """The rows that the study did not train on, from a version of its dataset, scored; without, the current one."""
     name = dataset_of(site, served) if dataset is None else dataset
-    return Vault(site).rows(served.study, Role.TARGET, name, [HOLDOUT], version)
+    vault = Vault(site)
+    rows = vault.rows(
+        served.study, Role.TARGET, name, [HOLDOUT], version, lambda share, step: progress(share / 2, step)
+    )
+    scores, done = np.empty(len(rows.X)), 0
+    for block in rows.X.blocks():
+        scores[done : done + len(block)] = served.model.scores(block)
+        done += len(block)
+        progress(0.5 + done / len(scores) / 2, f"{done:,} rows scored")
+    return Scored(rows.X, scores, rows.y, rows.present)
 
 
 def dataset_of(site: Site, served: Served) -> str:
@@ -57,13 +85,13 @@ def dataset_of(site: Site, served: Served) -> str:
     return names[0]
 
 
-def evaluate(site: Site, served: Served) -> Evaluation:
+def evaluate(site: Site, served: Served, progress: Progress = unheard) -> Evaluation:
     """AUC with a 95 % interval, ROC and calibration points, on records of the holdout."""
-    rows = holdout(site, served)
+    rows = holdout(site, served, progress=progress)
     y = rows.y[rows.present].astype(np.float64)
     if len(np.unique(y)) < 2:
         raise OneClass("The holdout holds one class only.", "Evaluate once there are records of both.")
-    scores = np.asarray(served.model.scores(rows.X))[rows.present]
+    scores = rows.scores[rows.present]
     area = auc(scores, y)
     return Evaluation(
         study=served.study.id,

@@ -12,9 +12,10 @@ paid for: its AUC, however noised on the holdout, would tell about those.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from crossward.errors import BudgetExceeded, InvalidSetting
 from crossward.methods.base import HOLDOUT
@@ -28,37 +29,39 @@ from crossward.protocol.ledger.lines import LineKind, ReleaseBody, ReserveBody
 from crossward.study import work
 from crossward_service.db.engine import read, write
 from crossward_site.coordinator import Coordinator
-from crossward_site.data.service import load_counts
+from crossward_site.data.intake import Progress, unheard
+from crossward_site.data.service import load_balance, load_counts
 from crossward_site.ledger.service import confirmed, sync
 from crossward_site.models.evaluation import dataset_of, holdout
 from crossward_site.models.service import Served
 from crossward_site.models.tables import aucs
 from crossward_site.models.views import PaidAuc
-from crossward_site.policy.service import Decision, charge
+from crossward_site.policy.service import Decision, Verdict, charge, judge_charge
 from crossward_site.site import Site
 
 
-def paid_auc(site: Site, coordinator: Coordinator, served: Served, epsilon: float) -> PaidAuc:
+def paid_auc(
+    site: Site, coordinator: Coordinator, served: Served, epsilon: float, progress: Progress = unheard
+) -> PaidAuc:
     """The AUC on the holdout, released at this epsilon. Asked again it costs nothing: the answer is the first one."""
-    epsilon = check_epsilon(epsilon)
-    _check_paid_for(served)
-    task = f"{PAID_AUC}{nano_epsilon(epsilon)}:{served.task.id}"
+    epsilon, task = _named(served, epsilon)
     if (known := _known(site, task)) is None:
-        known = _draw(site, coordinator, served, task, epsilon)
+        known = _draw(site, coordinator, served, task, epsilon, progress)
     if not _is_mirrored(site, task):
         sync(site, coordinator)
     return known
 
 
-def _draw(site: Site, coordinator: Coordinator, served: Served, task: str, epsilon: float) -> PaidAuc:
+def _draw(
+    site: Site, coordinator: Coordinator, served: Served, task: str, epsilon: float, progress: Progress
+) -> PaidAuc:
     """Charge, read, and fix what will be told."""
     dataset = _dataset(site, served, task)
     sync(site, coordinator)
     release, version = _reserve(site, served, dataset, task, epsilon)
     sync(site, coordinator)
-    rows = holdout(site, served, version, dataset)
-    labels = rows.y.astype(np.float64)
-    paid = private_auc(np.asarray(served.model.scores(rows.X)), labels, epsilon, randomness=site.machine.noise)
+    rows = holdout(site, served, version, dataset, progress)
+    paid = private_auc(rows.scores, rows.y.astype(np.float64), epsilon, randomness=site.machine.noise)
     if paid.release != release:
         raise InvalidSetting("The release is not the one that was charged.", "Do not publish it.")
     document = PaidAuc(
@@ -69,6 +72,24 @@ def _draw(site: Site, coordinator: Coordinator, served: Served, task: str, epsil
         release=written(paid.release),
     )
     return _store(site, task, document)
+
+
+def check_price(site: Site, served: Served, dataset: str, epsilon: float) -> None:
+    """Refuse what would be refused, before anybody is asked and anything charged."""
+    epsilon, task = _named(served, epsilon)
+    with read(site.engine) as connection:
+        if site.ledger.find(connection, LineKind.RESERVE, task) is not None:
+            return
+        priced = _priced(connection, served, dataset, task, epsilon)
+        _check(judge_charge(site, connection, served.study, served.task.message.lead, priced.body, None))
+        load_balance(site, connection).charge(priced.body.cells, priced.body.cost)
+
+
+def _named(served: Served, epsilon: float) -> tuple[float, str]:
+    """The epsilon, and what the ledger calls an AUC at this price: of a model whose AUC may be told."""
+    epsilon = check_epsilon(epsilon)
+    _check_paid_for(served)
+    return epsilon, f"{PAID_AUC}{nano_epsilon(epsilon)}:{served.task.id}"
 
 
 def _check_paid_for(served: Served) -> None:
@@ -93,32 +114,52 @@ def _is_mirrored(site: Site, task: str) -> bool:
         return line is not None and line.sequence <= confirmed(connection).sequence
 
 
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """What is released, from which version, and the line that charges for it; `known`: it was asked for before."""
+
+    release: Release
+    version: int
+    body: ReserveBody
+    known: bool
+
+
+def _priced(connection: Connection, served: Served, dataset: str, task: str, epsilon: float) -> _Priced:
+    """By the public numbers of the current version, or of the one that was charged before."""
+    study = served.study
+    asked = connection.execute(select(aucs.c.version).where(aucs.c.task == task)).scalar_one_or_none()
+    public = load_counts(connection, study, Role.TARGET, dataset, asked)
+    release = auc_release(public.counts[HOLDOUT], epsilon)
+    cost = release.cost.for_person(public.records_per_person)
+    body = ReserveBody(
+        task=task,
+        study=study.id,
+        study_hash=study.digest,
+        cells=work.levels(study, Role.TARGET)[HOLDOUT],
+        nano_epsilon=cost.nano_epsilon,
+        atto_delta=cost.atto_delta,
+        release=description_digest(release),
+    )
+    return _Priced(release, public.version, body, known=asked is not None)
+
+
 def _reserve(site: Site, served: Served, dataset: str, task: str, epsilon: float) -> tuple[Release, int]:
     """Charge for the holdout of the current version, or of the one that was charged before; gives what is released."""
     study = served.study
     with write(site.engine) as connection:
         site.ledger.extend(connection, ())  # takes the ledger's lock: no version comes or goes before the charge
-        asked = connection.execute(select(aucs.c.version).where(aucs.c.task == task)).scalar_one_or_none()
-        public = load_counts(connection, study, Role.TARGET, dataset, asked)
-        release = auc_release(public.counts[HOLDOUT], epsilon)
-        cost = release.cost.for_person(public.records_per_person)
-        body = ReserveBody(
-            task=task,
-            study=study.id,
-            study_hash=study.digest,
-            cells=work.levels(study, Role.TARGET)[HOLDOUT],
-            nano_epsilon=cost.nano_epsilon,
-            atto_delta=cost.atto_delta,
-            release=description_digest(release),
-        )
+        priced = _priced(connection, served, dataset, task, epsilon)
         lead = served.task.message.lead
-        verdict = charge(site, connection, study, lead, body, None)  # `minimum_rows` is about models
-        if verdict.decision is Decision.REFUSE:
-            raise BudgetExceeded(verdict.words, "Ask at a smaller epsilon, or change the policy.")
-        if asked is None:
+        _check(charge(site, connection, study, lead, priced.body, None))  # `minimum_rows` is about models
+        if not priced.known:
             row = {"task": task, "study": study.id, "epsilon": epsilon, "asked": site.clock()}
-            connection.execute(insert(aucs).values(dataset=dataset, version=public.version, **row))
-    return release, public.version
+            connection.execute(insert(aucs).values(dataset=dataset, version=priced.version, **row))
+    return priced.release, priced.version
+
+
+def _check(verdict: Verdict) -> None:
+    if verdict.decision is Decision.REFUSE:
+        raise BudgetExceeded(verdict.words, "Ask at a smaller epsilon, or change the policy.")
 
 
 def _store(site: Site, task: str, document: PaidAuc) -> PaidAuc:

@@ -7,14 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from crossward.values import MOST_COLUMNS, Positive, Slug
+from crossward.values import MOST_COLUMNS, Slug
 from crossward_service.http.views import Form
-from crossward_site.access import KnownModels, OpenSite, SiteRunner, anyone, steward
-from crossward_site.models import paid_auc
-from crossward_site.models.evaluation import evaluate
+from crossward_site.access import KnownModels, OpenSite, SiteJobs, anyone, steward
+from crossward_site.data.routes import asked
+from crossward_site.data.tables import JobKind
+from crossward_site.data.views import JobView
+from crossward_site.models.evaluation import dataset_of
+from crossward_site.models.jobs import NamedPrice, NamedStudy, Price
+from crossward_site.models.paid_auc import check_price
 from crossward_site.models.predictions import MOST_RECORDS, Value, Words, predict, predict_csv
 from crossward_site.models.service import describe
-from crossward_site.models.views import EvaluationView, ModelView, PaidAuc, PredictionsView, TargetStudiesView
+from crossward_site.models.views import ModelView, PredictionsView, TargetStudiesView
 
 router = APIRouter(tags=["models"])
 
@@ -53,12 +57,6 @@ class Question(Form):
         return self
 
 
-class Price(Form):
-    """What the AUC may cost each person of the holdout."""
-
-    epsilon: Positive
-
-
 @router.post("/predict", dependencies=[Depends(anyone)])
 def post_predict(models: KnownModels, question: Question) -> PredictionsView:
     """Probability, class and the contribution of each group, with the release and certificate behind them.
@@ -93,14 +91,17 @@ def get_model(site: OpenSite, models: KnownModels, study: Slug) -> ModelView:
     return describe(site, models.of(study))
 
 
-@router.get("/studies/{study}/evaluation", dependencies=[Depends(steward)])
-def get_evaluation(site: OpenSite, models: KnownModels, study: Slug) -> EvaluationView:
-    """AUC, ROC and calibration on the holdout. Not paid for, so it stays in the house."""
-    evaluation = evaluate(site, models.of(study))
-    return EvaluationView(**dict(evaluation), released=paid_auc.released(site, study))
+@router.post("/studies/{study}/evaluation", status_code=202, dependencies=[Depends(steward)])
+def evaluate(site: OpenSite, models: KnownModels, runner: SiteJobs, study: Slug) -> JobView:
+    """AUC, ROC and calibration on the holdout, by a job. Not paid for, so it stays in the house."""
+    dataset = dataset_of(site, models.of(study))
+    return asked(site, runner, JobKind.EVALUATE, NamedStudy(study=study), dataset)
 
 
-@router.post("/studies/{study}/auc", dependencies=[Depends(steward)])
-def post_auc(site: OpenSite, models: KnownModels, runner: SiteRunner, study: Slug, price: Price) -> PaidAuc:
-    """Release the AUC on the holdout at this epsilon. The same epsilon again is the same answer, at no cost."""
-    return paid_auc.paid_auc(site, runner.coordinator(), models.of(study), price.epsilon)
+@router.post("/studies/{study}/auc", status_code=202, dependencies=[Depends(steward)])
+def release_auc(site: OpenSite, models: KnownModels, runner: SiteJobs, study: Slug, price: Price) -> JobView:
+    """Release the AUC on the holdout at this epsilon, by a job. The same again is the same answer, at no cost."""
+    served = models.of(study)
+    dataset = dataset_of(site, served)
+    check_price(site, served, dataset, price.epsilon)
+    return asked(site, runner, JobKind.AUC, NamedPrice(study=study, epsilon=price.epsilon), dataset)

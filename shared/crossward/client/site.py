@@ -223,10 +223,10 @@ class SiteClient(Connected):
         given = {"csv": records} if isinstance(records, str) else {"records": [dict(record) for record in records]}
         return self._post("/v1/predict", {"study": study, "words": words, **given}, idempotent=True)
 
-    def evaluation(self, study: str) -> Json:
+    def evaluation(self, study: str, heard: Heard | None = None) -> Json:
         """AUC, ROC and calibration on the holdout. It stays at the site."""
-        return self._get(f"/v1/studies/{study}/evaluation")
+        return self._done(f"/v1/studies/{study}/evaluation", None, heard)
 
-    def release_auc(self, study: str, epsilon: float) -> Json:
-        """Release the AUC on the holdout, paid for."""
-        return self._post(f"/v1/studies/{study}/auc", {"epsilon": epsilon}, idempotent=True)
+    def release_auc(self, study: str, epsilon: float, heard: Heard | None = None) -> Json:
+        """Release the AUC on the holdout, paid for. The same epsilon again is the same answer, at no cost."""
+        return self._done(f"/v1/studies/{study}/auc", {"epsilon": epsilon}, heard)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MOST_LOSSES = 2
 """How often the disk of one hospital is lost."""
 
+CUT_OFF = 0.5
+"""How often a site whose backup is put back does not reach its coordinator at first."""
+
 STARTED = 5.0
 """Seconds in which a process that was just starting has started, in peace."""
 
@@ -27,6 +30,9 @@ async def strike(world: World) -> None:
     able = [act for kind, act in _ACTS.items() if kind in world.plan.kinds]
     if not able:
         return
+    if Kind.BACKUP in world.plan.kinds and not world.plan.forgets:
+        for hospital in world.hospitals.values():
+            _back_up(world, hospital)
     while True:
         await world.sleep(world.draw.expovariate(1 / world.plan.events))
         await world.draw.choice(able)(world)
@@ -95,16 +101,25 @@ async def _backup(world: World) -> None:
     if hospital.lost and not hospital.backups:
         return
     if not hospital.lost and (not hospital.backups or world.draw.random() < 0.4):
-        folder = world.folder / f"backup-{hospital.party}-{len(hospital.backups)}"
-        copy_folder(hospital.host.folder, folder)
-        hospital.backups.append(folder)
-        world.tell(f"{hospital.party}: a backup is made")
+        _back_up(world, hospital)
         return
     folder = world.draw.choice(hospital.backups)
     world.tell(f"{hospital.party}: an old backup is put back")
     hospital.stop()
     _replace(world, hospital.host, folder)
     hospital.lost, hospital.restored = False, True
+    world.judge.expect_in_step(hospital)
+    hospital.outdated = Kind.DATA in world.plan.kinds
+    if world.draw.random() < CUT_OFF:  # a machine that was set up anew is not on the network at once
+        hospital.host.cut_off_until = world.time + 100.0
+        world.tell(f"{hospital.party}: is cut off for a while")
+
+
+def _back_up(world: World, hospital: Hospital) -> None:
+    folder = world.folder / f"backup-{hospital.party}-{len(hospital.backups)}"
+    copy_folder(hospital.host.folder, folder)
+    hospital.backups.append(folder)
+    world.tell(f"{hospital.party}: a backup is made")
 
 
 async def _backup_coordinator(world: World) -> None:

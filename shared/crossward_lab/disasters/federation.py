@@ -28,9 +28,9 @@ from crossward_site.data import seating
 from crossward_site.data.connector import InProcess
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.mapping import DataMap
-from crossward_site.data.requests import WORKS
+from crossward_site.data.requests import works
 from crossward_site.data.service import Vault, tidy_at_start
-from crossward_site.identity.service import Identity, Link, join
+from crossward_site.identity.service import Link, join
 from crossward_site.ledger.service import sync
 from crossward_site.lock import DirectoryLock
 from crossward_site.policy.service import Decision, Policy
@@ -84,6 +84,7 @@ class Hospital:
     lost: bool = False  # its folder is, and it has not joined anew yet
     losses: int = 0
     restored: bool = False  # an old backup of it was put back
+    outdated: bool = False  # and its steward has yet to bring the data of today
     revoked: bool = False
     generation: int = 0
     backups: list[Path] = field(default_factory=list)
@@ -153,7 +154,8 @@ def _open(process: Process) -> RunningSite:
     site = _site(process)
     seating.settle(site)
     tidy_at_start(site)
-    runner, jobs = Runner(site, Link(), PACE), JobRunner(site, WORKS, pause=IDLE)
+    runner = Runner(site, Link(), PACE)
+    jobs = JobRunner(site, works(runner.coordinator), pause=IDLE)
     jobs.start()
     runner.start()
     return RunningSite(process, site, runner, jobs)
@@ -212,11 +214,12 @@ async def found(world: World) -> dict[str, str]:
 
 def _found_site(process: Process, code: str, role: Role) -> None:
     site = _site(process)
-    join(site, URL, code, (role,))
+    coordinator = Coordinator(join(site, URL, code, (role,)), process)
+    sync(site, coordinator)
     Vault(site).open(DATASET, place_of(DATASET), DataMap.from_data(MAPPING), Budget.of(BUDGET))
     with write(site.engine) as connection:
         Policy(decide=Decision.APPROVE).save(connection)
-    sync(site, Coordinator(Identity.load(site), process))
+    sync(site, coordinator)
 
 
 def copy_folder(source: Path, to: Path) -> None:

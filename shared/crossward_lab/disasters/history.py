@@ -188,6 +188,8 @@ class World:
     def fate_of_message(self, process: Process) -> MessageFate:
         """What becomes of a request."""
         delay, back = self.draw.expovariate(100.0), self.draw.expovariate(100.0)
+        if self.time < process.host.cut_off_until and not self.calm:
+            return MessageFate(lost=True)
         if self.calm or self.draw.random() >= self.plan.loss:
             return MessageFate(delay, answer_delay=back)
         slow = MessageFate(self.draw.choice((5.0, 50.0, 200.0)), answer_delay=back)
@@ -238,6 +240,9 @@ class World:
             await asyncio.sleep(10.0)
         hospital.running = await federation.start_site(self, hospital, hospital.host)
         self.tell(f"{hospital.host.name}: runs")
+        if hospital.outdated and not self.calm:  # the first thing that somebody does who has put an old backup back
+            hospital.outdated = False
+            self.network.run(stewards.tend(self, hospital, "refresh"))
         return hospital.running.process
 
     def supervise(self, hospital: Hospital) -> asyncio.Task[Any]:

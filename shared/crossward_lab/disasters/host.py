@@ -53,6 +53,7 @@ class Host:
     skew: float = 0.0
     disk: Disk = Disk.WELL
     hangs_until: float = 0.0
+    cut_off_until: float = 0.0  # what it sends until then is lost
     under_way: int = 0  # requests that it has sent and that have not arrived, or not been answered
     unflushed: dict[Path, dict[str, bytes]] = field(default_factory=dict)
     """Of each database that was not flushed at a commit: its files as the disk last had them for sure."""

@@ -103,6 +103,7 @@ class Judge:
         self._left: dict[str, str] = {}  # task -> the digest of the bytes that have left its site
         self._paid: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._forgot = False
+        self._ahead: dict[str, list[str]] = {}  # of each party that was put back, the mirror's lines at that moment
         self.accounts = Accounts()
         self.persons = Persons(world, self.accounts)
         self.studies: dict[str, Study] = {}
@@ -283,6 +284,16 @@ class Judge:
         self._own.pop(path, None)
         self.persons.forget(path)
 
+    def expect_in_step(self, hospital: Hospital) -> None:
+        """An old backup of a site was put back: what the mirror has by now, it must see before it writes a line."""
+        self._ahead[hospital.party] = self._lines_of(self._world.coordinator_database, hospital.party)
+
+    def look_at_parted(self, hospital: Hospital) -> None:
+        """The ledger of a site that was put back is not the mirror's: others may have written on, it may not have."""
+        ahead = self._ahead[hospital.party]
+        if hospital in self._world.honest() and self._lines_of(hospital.database, "self")[: len(ahead)] != ahead:
+            self.object(f"{hospital.party}: an old backup wrote lines before it had seen the mirror")
+
     def let_go(self, folder: Path) -> None:
         """A folder will be removed: the last to close a database removes its log, which must not be another's then."""
         for path in [path for path in self._connections if path.parent == folder]:
@@ -331,7 +342,7 @@ class Judge:
 
     def needs(self, hospital: Hospital) -> str | None:
         """What a site's steward must do about its data: recover, open them; perhaps recover; or nothing."""
-        if self._finds(hospital, "SELECT 1 FROM facts WHERE name = 'stopped'") or self.has_jobs(hospital):
+        if not self._is_made(hospital.database) or self.has_stopped(hospital) or self.has_jobs(hospital):
             return None
         if self._finds(hospital, "SELECT 1 FROM facts WHERE name = 'seats'"):
             return "recover"

@@ -23,12 +23,13 @@ from crossward_lab.disasters import disk
 from crossward_lab.disasters.accounts import replaced
 from crossward_lab.disasters.plan import LIES, TWINS, Kind, Plan
 from crossward_service.db.engine import write
-from crossward_site.data import seating, seats
+from crossward_site.data import requests, seating, seats
 from crossward_site.data import service as vault
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.seats import SeatTable
 from crossward_site.data.tags import Tagger, id_texts
 from crossward_site.ledger.tables import ledger
+from crossward_site.site import Site
 from crossward_site.tasks import outbox, runner, service, steps, tables
 from crossward_site.tasks.tables import TaskState, tasks
 from crossward_site.tasks.training import rows_for
@@ -245,6 +246,14 @@ def _twice() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _unasked() -> Iterator[None]:
+    """Data are opened, refreshed and undone before the mirror was asked whether this is an old backup."""
+    unasked = replaced(requests, "sync_if_joined", lambda site, coordinator: None)
+    with unasked, replaced(Site, "_check_in_step", lambda self, connection: None):
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A fault, and the disasters that it needs to show: one of each set; `every` so many seeds it may show at all.
@@ -296,6 +305,7 @@ FAULTS = {
     "seated-behind": Fault(_seated_behind, ({Kind.DATA}, {Kind.BACKUP}), accounts_only=True),
     "freed-seats": Fault(_freed_seats, ({Kind.DATA},), accounts_only=True),
     "unlifted": Fault(_forgotten_seats, ({Kind.LOST},), accounts_only=True),
+    "unasked": Fault(_unasked, ({Kind.DATA}, {Kind.BACKUP})),
     "late-age": Fault(_late, ({Kind.WORKERS}, {Kind.HANG})),
 }
 """By name. Each is one that somebody might make, and that no test of a single service sees."""

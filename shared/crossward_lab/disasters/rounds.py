@@ -45,6 +45,7 @@ async def look_around(world: World) -> None:
             if ended == "revoked" and world.calm and world.judge.is_enrolled(hospital.party):
                 await enrol_anew(world, hospital)  # an old backup, of before the site had joined anew
             elif ended == "parted" and hospital.restored:
+                world.judge.look_at_parted(hospital)
                 lose(world, hospital, "its folder is put away: an old backup that went on by itself")
         elif world.judge.asks(hospital):
             await act(world, running, f"steward of {hospital.party}: decides", partial(decide, world, running))

@@ -38,12 +38,14 @@ from crossward_coordinator.settings import CoordinatorSettings
 from crossward_service.db.engine import read, write
 from crossward_service.http.serve import new_server
 from crossward_service.http.settings import ServiceSettings
+from crossward_site.coordinator import Coordinator
 from crossward_site.data.connector import InProcess
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import FilePlace, Sources
 from crossward_site.data.service import Vault
 from crossward_site.identity import tokens
 from crossward_site.identity.service import join
+from crossward_site.ledger.service import sync
 from crossward_site.policy.service import Policy
 from crossward_site.site import Site
 from crossward_site.tasks import service as tasks
@@ -244,7 +246,8 @@ class Federation:
         refuse_nesting(site.engine)
         hospital = Hospital(site, home, files, party, url)
         self.hospitals.append(hospital)
-        join(site, self.url, code, (Role(role),))
+        with closing(Coordinator(join(site, self.url, code, (Role(role),)))) as coordinator:
+            sync(site, coordinator)
         if data:
             write_csv(files / "table.csv", rows, seed=len(party))
             Vault(site).open("patients", TABLE, DataMap.from_data(MAPPING), Budget.of(epsilon))

@@ -33,7 +33,6 @@ ANSWERS = {
     "/v1/keys": KeysView,
     "/v1/studies": TargetStudiesView,
     "/v1/studies/sugar/model": ModelView,
-    "/v1/studies/sugar/evaluation": EvaluationView,
 }
 
 
@@ -55,12 +54,16 @@ def client(federation, study, api):
 
 
 def test_every_field_is_documented(client, ended) -> None:
+    evaluation = client.post("/v1/studies/sugar/evaluation")
+    EvaluationView.model_validate(ended(client, evaluation)["result"])
     paid = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0})
+    PaidAuc.model_validate(ended(client, paid)["result"])
     asked = client.post("/v1/predict", json={"study": "sugar", "record": RECORD, "words": "study"})
     version = client.post("/v1/datasets/patients/versions", json={})
     ReportView.model_validate(ended(client, version)["result"])
     answers = {path: (client.get(path), view) for path, view in ANSWERS.items()} | {
-        "auc": (paid, PaidAuc),
+        "evaluation": (evaluation, JobView),
+        "auc": (paid, JobView),
         "predict": (asked, PredictionsView),
         "version": (version, JobView),
     }

@@ -19,7 +19,7 @@ def test_odd_names_in_a_path_are_refused_as_such(sites, api) -> None:
                 client.get(f"/jobs/{odd}"),
                 client.post(f"/approvals/{odd}", json={"approve": True}),
                 client.get(f"/studies/{odd}/model"),
-                client.get(f"/studies/{odd}/evaluation"),
+                client.post(f"/studies/{odd}/evaluation"),
                 client.post(f"/studies/{odd}/auc", json={"epsilon": 1.0}),
             ]
             assert {answer.status_code for answer in answers} == {422}

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 from crossward.errors import BudgetExceeded, InvalidSetting, StorageFailed, Unreachable
 from crossward.study import wire
+from crossward_service.db.engine import read
+from crossward_site.data import jobs
+from crossward_site.data.jobs import JobRunner
+from crossward_site.data.requests import WORKS
 from crossward_site.data.service import Vault
+from crossward_site.data.tables import JobKind, JobState
+from crossward_site.models import jobs as model_jobs
 from crossward_site.models import paid_auc
 from crossward_site.models.service import Models
 
@@ -115,3 +124,93 @@ def test_what_the_mirror_does_not_have_is_told_to_nobody(federation, study, monk
     monkeypatch.setattr(paid_auc, "sync", unheard)
     assert paid_auc.paid_auc(branch.site, line, served, 1.0) == answer  # it was told before
     assert len(branch.lines("reserve")) == len(branch.lines("release")) == 2
+
+
+# -- as a job ----------------------------------------------------------------------------------------------------------
+def runner_of(branch) -> JobRunner:
+    models, coordinator = Models(branch.site), branch.runners[-1].coordinator
+    return JobRunner(branch.site, WORKS | model_jobs.works(models, coordinator))
+
+
+def look(branch, number: int) -> jobs.Job:
+    with read(branch.site.engine) as connection:
+        return jobs.find(connection, number)
+
+
+def killed(*_):
+    """A process that ends here: what it has not written down has not happened."""
+    raise SystemExit
+
+
+@pytest.mark.parametrize("point", ["before the rows are read", "before it is written down", "before the job ends"])
+def test_a_process_that_dies_over_it_has_paid_once_and_the_next_goes_on(federation, study, monkeypatch, point) -> None:
+    _, branch = ran(federation, study(method="direct"))
+    number = jobs.ask(branch.site, JobKind.AUC, {"study": "sugar", "epsilon": 1.0}).number
+    with monkeypatch.context() as patched:
+        match point:
+            case "before the rows are read":
+                patched.setattr(Vault, "rows", killed)
+            case "before it is written down":
+                patched.setattr(paid_auc, "_store", killed)
+            case _:
+                patched.setattr(JobRunner, "_move", _unless_ended(JobRunner._move))
+        with pytest.raises(SystemExit):
+            runner_of(branch).run_one()
+    assert look(branch, number).state is JobState.RUNNING
+    assert len(branch.lines("reserve")) == 2
+    Vault(branch.site).refresh("patients")  # the version that was charged is the one that is read
+    assert runner_of(branch).run_one()
+    first = look(branch, number)
+    assert first.state is JobState.DONE
+    assert len(branch.lines("reserve")) == len(branch.lines("release")) == 2
+    again = jobs.ask(branch.site, JobKind.AUC, {"study": "sugar", "epsilon": 1.0}).number
+    runner_of(branch).run_one()
+    assert look(branch, again).result == first.result
+    assert len(branch.lines("reserve")) == len(branch.lines("release")) == 2
+
+
+def _unless_ended(move):
+    def moving(self, connection, number, to, of, **values):
+        return killed() if to is JobState.DONE else move(self, connection, number, to, of, **values)
+
+    return moving
+
+
+def test_what_would_be_refused_is_refused_before_it_is_a_job(federation, study, api) -> None:
+    _, branch = ran(federation, study(method="direct"), epsilon_per_study=3.0)
+    with api(branch) as client:
+        refused = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.5})
+        assert (refused.status_code, "3 per study" in refused.json()["detail"]) == (409, True)
+        assert client.post("/v1/studies/unknown/auc", json={"epsilon": 1.0}).status_code == 404
+        assert client.post("/v1/studies/unknown/evaluation").status_code == 404
+        assert client.get("/v1/jobs").json()["jobs"] == []
+
+
+@pytest.mark.parametrize(("path", "body"), [("evaluation", None), ("auc", {"epsilon": 1.0})])
+def test_no_request_waits_for_the_records(federation, study, api, ended, monkeypatch, path, body) -> None:
+    """The question is answered while the copy is read, a second time too; and the reading can be cancelled."""
+    _, branch = ran(federation, study(method="direct"))
+    reading, go_on = threading.Event(), threading.Event()
+    rows = Vault.rows
+
+    def slow(self, study, role, name, levels, version, progress):
+        reading.set()
+        assert go_on.wait(600)
+        return rows(self, study, role, name, levels, version, progress)
+
+    monkeypatch.setattr(Vault, "rows", slow)
+    with api(branch) as client:
+        job = client.post(f"/v1/studies/sugar/{path}", json=body)
+        assert job.status_code == 202
+        assert reading.wait(600)
+        again = client.post(f"/v1/studies/sugar/{path}", json=body)
+        assert again.json()["number"] == job.json()["number"]
+        assert client.get("/v1/status").status_code == 200
+        client.delete(f"/v1/jobs/{job.json()['number']}")
+        go_on.set()
+        while (seen := client.get(f"/v1/jobs/{job.json()['number']}").json())["state"] == "running":
+            time.sleep(0.01)
+        assert seen["state"] == "cancelled"
+        finished = ended(client, client.post(f"/v1/studies/sugar/{path}", json=body))
+        assert 0 <= finished["result"]["auc"] <= 1
+        assert len(branch.lines("reserve")) == 1 + (path == "auc")

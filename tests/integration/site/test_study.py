@@ -63,21 +63,22 @@ def test_transfer_from_a_source_to_a_target(federation, study, api) -> None:
         assert client.get("/v1/studies").json()["studies"][0]["model"] is True
 
 
-def test_evaluation_stays_free_and_an_auc_is_paid_once(federation, study, api) -> None:
+def test_evaluation_stays_free_and_an_auc_is_paid_once(federation, study, api, ended) -> None:
     _, branch = run(federation, study(epsilon=5.0), rows=1500)
     with api(branch) as client:
-        local = client.get("/v1/studies/sugar/evaluation").json()
+        local = ended(client, client.post("/v1/studies/sugar/evaluation"))["result"]
         assert local["records"] == 300
         assert local["interval"][0] < local["auc"] < local["interval"][1]
         assert local["roc"][0] == [0, 0]
         assert local["roc"][-1] == [1, 1]
         assert sum(part["records"] for part in local["calibration"]) == 300
-        paid = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0}).json()
-        again = client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0}).json()
+        first, second = (ended(client, client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0})) for _ in range(2))
+        paid, again = first["result"], second["result"]
         assert paid == again
+        assert first["number"] != second["number"]
         # Its noise is Laplace's: beyond 12 deviations it lies with probability exp(-12 sqrt 2), 4 in 10^8.
         assert abs(paid["auc"] - local["auc"]) < 12 * paid["deviation"]
-        assert client.get("/v1/studies/sugar/evaluation").json()["released"] == [paid]
+        assert ended(client, client.post("/v1/studies/sugar/evaluation"))["result"]["released"] == [paid]
         kinds = [json.loads(line)["kind"] for line in client.get("/v1/ledger").json()["lines"]]
         assert kinds == ["open", "seats", "reserve", "release", "reserve", "release"]
         refused = client.post("/v1/studies/sugar/auc", json={"epsilon": 9.0})
@@ -283,7 +284,7 @@ def test_who_may_ask_what(federation, study, api) -> None:
     branch = federation.hospital("branch", "target")
     with api(branch, "clinic") as client:
         assert client.get("/v1/status").status_code == 403
-        assert client.get("/v1/studies/sugar/evaluation").status_code == 403
+        assert client.post("/v1/studies/sugar/evaluation").status_code == 403
         assert client.get("/v1/studies").status_code == 200
         assert client.post("/v1/predict", json={"study": "sugar", "record": RECORD}).status_code == 404
         client.headers["Authorization"] = "Bearer wrong"

@@ -101,7 +101,7 @@ def _data() -> None:
     op.create_table(
         "jobs",
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-        _word("kind", ("check", "open", "refresh", "fit", "undo", "erase", "recover"), "jobkind"),
+        _word("kind", ("check", "open", "refresh", "fit", "undo", "erase", "recover", "evaluate", "auc"), "jobkind"),
         _word("state", ("waiting", "running", "done", "failed", "cancelled"), "jobstate", index=True),
         _text("dataset", 64, nullable=True),
         sa.Column("request", sa.Text, nullable=False),
