@@ -65,7 +65,7 @@ def test_a_charge_between_the_look_and_the_undoing_finds_the_version_gone(site, 
         return put(*arguments, **more)
 
     def rival() -> None:
-        looked.wait(20)
+        looked.wait(300)
         try:
             charge(site, 2)
         except Conflict as error:

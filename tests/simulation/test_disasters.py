@@ -1,12 +1,11 @@
 """A hundred histories of the whole federation; and the faults that thousands of them must find."""
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
 
+import forked
 from crossward_lab.disasters.campaign import find, tell
 from crossward_lab.disasters.history import run
 from crossward_lab.disasters.planted import FAULTS
@@ -43,7 +42,6 @@ def _elsewhere(seed, fault=None):
     command = [sys.executable, "-m", "crossward_cli", "simulate", "disasters"]
     command += ["--json", "--replay", "--seed", str(seed)]
     command += ["--planted", fault] if fault else []
-    environment = os.environ | {"PYTHONHASHSEED": "7"}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ended = forked.run(command)
     assert ended.returncode == (1 if fault else 0), ended.stderr
     return json.loads(ended.stdout)

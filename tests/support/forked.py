@@ -38,6 +38,7 @@ OURS += ("crossward_lab.demo.federation", "crossward_lab.disasters.campaign", "u
 PRELOADED = {"libraries": LIBRARIES, "all": (*LIBRARIES, *OURS)}
 # Read while a module is imported: whoever is forked has an environment of its own, and that comes too late for them.
 LOOKS = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TERMINAL_WIDTH", "COLUMNS")
+HASHES = "7"  # other hashes than in the process that runs the tests, and the same in all that are forked
 HEAD = 8  # bytes of a number
 
 
@@ -47,6 +48,7 @@ class Nursery:
     def __init__(self, preloaded: str) -> None:
         environment = {name: value for name, value in os.environ.items() if name not in LOOKS}
         environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # a process with threads is not forked
+        environment |= {"PYTHONHASHSEED": HASHES}
         self._channel, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -92,7 +94,7 @@ class Forked(subprocess.Popen):  # type: ignore[type-arg]
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest):  # type: ignore[no-untyped-def]
         shell, pipes = rest[2], rest[3:9]
         words = [os.fspath(word) for word in args]
-        if words[0] != sys.executable or pass_fds or shell:
+        if words[0] != sys.executable or words[1] in ("-c", "-I") or pass_fds or shell:
             raise ValueError(f"Only a program of ours is forked, with no more than its three streams: {words}")
         order = {"words": words[1:], "cwd": os.fspath(cwd or Path.cwd()), "before": preexec_fn}
         order["environment"] = dict(os.environ if env is None else env)

@@ -344,7 +344,9 @@ def ended() -> Callable[..., Any]:
 @pytest.fixture
 def federation(tmp_path: Path) -> Iterator[Federation]:
     folder = tmp_path / "coordinator"
-    settings = CoordinatorSettings(data_dir=folder, port=0, lease_seconds=60, clock_seconds=0.1, poll_seconds=0.02)
+    settings = CoordinatorSettings(
+        data_dir=folder, port=0, lease_seconds=60, clock_seconds=0.1, poll_seconds=0.02, longest_wait=300
+    )
     tokens = dict(coordinator.init(settings).tokens)
     with serving(create_app(settings), settings) as url:
         made = Federation(url, tokens, tmp_path)
