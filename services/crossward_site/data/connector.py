@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 import crossward
@@ -285,8 +286,8 @@ class _Child:
         return kind, self._exactly(size, silence)
 
     def _exactly(self, size: int, silence: float) -> pa.Buffer:
-        buffer = pa.allocate_buffer(size)
-        view, at = memoryview(buffer).cast("B"), 0
+        room = np.empty(size, np.uint8)  # of large pages, if it is large
+        view, at = room.data, 0
         while at < size:
             try:
                 count = os.readv(self._out, [view[at:]])
@@ -296,7 +297,7 @@ class _Child:
             if not count:
                 raise self._died()
             at += count
-        return buffer
+        return pa.py_buffer(room)
 
     def _wait(self, silence: float) -> None:
         where, limits = self._request.where, self._limits

@@ -132,13 +132,13 @@ class Room:
     """Memory that is used again and again: to touch new pages takes longer than to fill known ones."""
 
     def __init__(self) -> None:
-        self._bytes = bytearray()
+        self._bytes = np.empty(0, np.uint8)
 
     def of(self, size: int) -> memoryview:
         """So many bytes, until it is asked for again."""
         if len(self._bytes) < size:
-            self._bytes = bytearray(size + size // 8)
-        return memoryview(self._bytes)[:size]
+            self._bytes = np.empty(size + size // 8, np.uint8)
+        return self._bytes[:size].data
 
 
 def read_frames(path: Path, secret: bytes) -> Iterator[pa.Buffer]:
@@ -154,17 +154,17 @@ def read_frames(path: Path, secret: bytes) -> Iterator[pa.Buffer]:
                 length = int.from_bytes(head, "big")
                 if len(head) < 8 or not TAG_BYTES <= length <= size - file.tell():
                     raise damaged(path, f"it ends after {count} frames")
-                sealed, data = room.of(length), pa.allocate_buffer(length - TAG_BYTES)
+                sealed, data = room.of(length), np.empty(length - TAG_BYTES, np.uint8)
                 if file.readinto(sealed) != length:
                     raise damaged(path, f"it ends after {count} frames")
                 last = file.tell() == size
                 try:
-                    cipher.decrypt_into(_nonce(count), sealed, b"end" if last else b"frame", memoryview(data).cast("B"))
+                    cipher.decrypt_into(_nonce(count), sealed, b"end" if last else b"frame", data.data)
                 except InvalidTag:
                     raise damaged(path, f"frame {count} is not as it was written") from None
                 if last:
                     return
-                yield data
+                yield pa.py_buffer(data)
                 count += 1
     except OSError as error:
         raise StorageFailed(
