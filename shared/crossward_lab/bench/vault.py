@@ -1,6 +1,6 @@
 """How fast are data checked, opened and trained on, beside pyarrow reading the same file? And in how much memory?
 
-    read     pyarrow.parquet.read_table, in a process of its own, the median of several
+    read     pyarrow.parquet.read_table, once in a process of its own, the median of several processes
     check    `data check` of a served site, over HTTP, with its connector in a process of its own
     open     `data open` of the same site: read, sealed, seated, written down
     train    a private logistic regression from the sealed copy: unsealed, encoded, fitted
@@ -83,8 +83,7 @@ def vault(
         tell(f"writing {rows:,} rows")
         write_table(path, rows, columns)
         tell("reading with pyarrow")
-        read = _worker("read", home, columns)
-        steps = [Step("read", read["seconds"], 1.0, read["peak_mb"])]
+        steps = [_reading(home, columns)]
         settings = SiteSettings(data_dir=home / "site", data_roots={"files": home / "files"}, memory_mb=memory_mb)
         token = str(init(settings))
         (home / "site" / "settings.toml").write_text(
@@ -133,6 +132,13 @@ def study(columns: int) -> Study:
     return study_for(Schema(features), label={"name": "y", "positive": 1}, method="direct", targets=("here",))
 
 
+def _reading(home: Path, columns: int) -> Step:
+    """What pyarrow takes; a large file is read once."""
+    large = (home / "files" / "table.parquet").stat().st_size > LARGE
+    found = [_worker("read", home, columns) for _ in range(1 if large else READS)]
+    return Step("read", statistics.median(one["seconds"] for one in found), 1.0, max(one["peak_mb"] for one in found))
+
+
 # -- one step in a process of its own -------------------------------------------------------------------------------
 def _worker(step: str, home: Path, columns: int) -> dict[str, float]:
     command = [sys.executable, "-m", "crossward_lab.bench.vault", step, str(home), str(columns)]
@@ -146,26 +152,27 @@ def _paths() -> dict[str, str]:
 
 
 def _read(home: Path) -> float:
-    path, taken = home / "files" / "table.parquet", []
-    large = path.stat().st_size > LARGE
-    for _ in range(1 if large else READS):
-        begun = time.perf_counter()
-        if large:
-            for _ in pq.ParquetFile(path).iter_batches():
-                pass
-        else:
-            pq.read_table(path)
-        taken.append(time.perf_counter() - begun)
-    return statistics.median(taken)
+    path = home / "files" / "table.parquet"
+    if path.stat().st_size > LARGE:
+        return _timed(lambda: sum(batch.num_rows for batch in pq.ParquetFile(path).iter_batches()))
+    return _timed(lambda: pq.read_table(path))
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
 
 
 def _train(home: Path, columns: int) -> float:
     settings = SiteSettings.load(data_dir=home / "site")
     site, wanted = settings.open_site(), study(columns)
-    begun = time.perf_counter()
-    rows = Vault(site).rows(wanted, Role.TARGET, DATASET, work.trained_levels(wanted, Role.TARGET))
-    work.train(wanted, Role.TARGET, rows.X, rows.y, rows.spans)
-    return time.perf_counter() - begun
+
+    def train() -> None:
+        rows = Vault(site).rows(wanted, Role.TARGET, DATASET, work.trained_levels(wanted, Role.TARGET))
+        work.train(wanted, Role.TARGET, rows.X, rows.y, rows.spans)
+
+    return _timed(train)
 
 
 def _main(step: str, home: Path, columns: int) -> None:
