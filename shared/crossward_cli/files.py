@@ -73,7 +73,11 @@ def _yaml_with_plain_names(text: str) -> Any:
         """With plain names."""
 
     Loader.add_constructor("tag:yaml.org,2002:map", plain)
-    return yaml.load(text, Loader)
+    loader = Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
 def read_records(path: Path) -> list[dict[str, Any]] | str:

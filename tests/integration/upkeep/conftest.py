@@ -97,10 +97,10 @@ class Federation:
         (self.home / "settings.toml").write_text(settings_with_root(self.files))
         self.settings = TargetSettings.load(data_dir=self.home)
         self.token = commands.init(self.settings)
+        self._connect()
         with Client(self.coordinator.url, self.tokens["operator"]) as operator:
             code = operator.invite(BRANCH, "target")["code"]
         commands.join_coordinator(self.settings, self.coordinator.url, code)
-        self._connect()
 
     def _connect(self):
         write_csv(SMALL["hospitals"]().branches[0], self.files / FILE)

@@ -93,6 +93,7 @@ def site(hub, small, tmp_path, quiet):
     records.parent.mkdir()
     write_csv(small.hospitals().branches[0], records)
     opened = changed(settings, data_roots={"files": records.parent}).open_site()
+    opened.in_step.set()  # neither side has a line yet
     mapping = DataMap.from_data({"person": PERSON, "features": {"bmi": "bmi"}})
     Vault(opened).open(DATASET, FilePlace(kind="csv", path="records.csv"), mapping, Budget.of(5.0))
     Vault(opened).report(DATASET)  # SQLite notes in its -shm file how far a reader has come; one has been there already
