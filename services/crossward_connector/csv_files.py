@@ -138,7 +138,7 @@ class CsvReading:
             self._data += self._blocks.next()
         told = options.delimiter
         first = self._record(records, 0)
-        if hint := re.fullmatch(r"sep=(.)", first):  # what Excel writes for itself
+        if hint := re.fullmatch(r"sep=([\x01-\x21\x23-\x7f])", first):  # what Excel writes for itself
             told = told or hint[1]
             self._drop(records, 0)
             return self._header(CsvOptions(told, options.encoding, options.decimal))

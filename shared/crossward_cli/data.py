@@ -307,7 +307,7 @@ def _opened(name: str, report: dict[str, Any]) -> str:
 
 def _refreshed(name: str, report: dict[str, Any]) -> str:
     came = (
-        f"{report['came']:,} came, {report['left']:,} whom earlier versions had are not in it, "
+        f"{report['came']:,} came, {report['left']:,} whom the version before had are not in it, "
         f"{report['stayed']:,} stayed{_changed(report)}."
     )
     until = f"Until a study is charged for it: crossward site data undo {name}."

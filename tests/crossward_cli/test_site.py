@@ -299,7 +299,7 @@ def test_a_refresh_says_who_came_and_who_left(crossward, monkeypatch, tmp_path):
     shown = " ".join(crossward("site", "data", "refresh", "hearts", "--opt-out", ids, "--yes", *TOKEN).split())
     for words in (
         "at version 2",
-        "30 came, 20 whom earlier versions had are not in it, 1,070 stayed, 5 of them changed beyond belief",
+        "30 came, 20 whom the version before had are not in it, 1,070 stayed, 5 of them changed beyond belief",
         "undo hearts",
         "1 id named nobody who was ever here",
     ):

@@ -97,6 +97,12 @@ def test_excels_own_hint_is_no_header():
     assert table.line(0) == "line 3"
 
 
+@pytest.mark.parametrize("sign", ['"', "é"])
+def test_a_hint_at_what_cannot_separate_cells_is_a_header(sign):
+    _, rows = read(f"sep={sign}\n1\n".encode())
+    assert rows == [{f"sep={sign}": "1"}]
+
+
 def test_columns_come_as_wanted_and_values_as_written():
     _, rows = read(b'a,b,c\n 1 ,NA,""\n"x ""y""",,null\n', ["c", "a"])
     assert rows == [{"c": "", "a": " 1 "}, {"c": "null", "a": 'x "y"'}]

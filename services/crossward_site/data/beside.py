@@ -26,10 +26,14 @@ def unwatched() -> None:
 
 
 class Beside:
-    """Does one thing after the other beside this thread; what went wrong is raised with the next, or at the end."""
+    """Does one thing after the other beside this thread; what went wrong is raised with the next, or at the end.
+
+    Nothing is done after what went wrong: what follows relies on it.
+    """
 
     def __init__(self) -> None:
         self._thread, self._waiting = ThreadPoolExecutor(1, "beside"), deque[Future[None]]()
+        self._failed = False
 
     def __enter__(self) -> Self:
         return self
@@ -39,9 +43,18 @@ class Beside:
 
     def do(self, work: Callable[[], None]) -> None:
         """Have this done, after what was asked before."""
-        self._waiting.append(self._thread.submit(work))
+        self._waiting.append(self._thread.submit(self._do, work))
         while len(self._waiting) > WAITING:
             self._waiting.popleft().result()
+
+    def _do(self, work: Callable[[], None]) -> None:
+        if self._failed:
+            return
+        try:
+            work()
+        except BaseException:
+            self._failed = True
+            raise
 
     def finish(self) -> None:
         """Wait until all is done."""

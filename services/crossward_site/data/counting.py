@@ -296,6 +296,7 @@ class FeatureTally:
 _NOBODY = pa.array(sorted(MISSING_WORDS), pa.string())
 _TAGGER = Tagger(os.urandom(32))
 """Ids are told apart as the vault tells them apart; the tags hold in this process alone."""
+_NO_ID = np.uint64(_TAGGER.person(""))
 
 
 class Ids:
@@ -322,13 +323,13 @@ class Ids:
         elif pa.types.is_floating(plain.type):
             self.floating.add(_true(plain.is_valid()), start)
             self.inexact.add(np.flatnonzero(lost_digits(plain)), start)
-        rows = _true(blank)
-        self.blank.add(rows, start)
-        self._blank.append(rows + start)
         try:
             found = _TAGGER.persons(plain)
+            rows = np.flatnonzero(found == _NO_ID)  # NaN, and marks that nobody sees, are no id either
         except pa.ArrowException:  # of a type that is no text
-            found = text_keys(plain)
+            found, rows = text_keys(plain), _true(blank)
+        self.blank.add(rows, start)
+        self._blank.append(rows + start)
         self._keys.append(found)
         return found
 

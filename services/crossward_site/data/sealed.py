@@ -314,7 +314,7 @@ class SealedCopy:
                 batch = _unpacked(frame, None)
                 stays = ~np.isin(batch.column(0).to_numpy(), persons)
                 gone += len(stays) - int(np.count_nonzero(stays))
-                rows.write(packer.packed(batch.filter(pa.array(stays))))
+                rows.write(packer.packed(batch if stays.all() else _filtered(batch, stays)))
                 kept.write(cell[stays].tobytes())
                 pulse()
         return gone
@@ -332,6 +332,15 @@ def write_cells(path: Path, secret: bytes, cells: NDArray[np.uint8], lengths: It
         for length in lengths:
             frames.write(cells[start : start + length].tobytes())
             start += length
+
+
+def _filtered(batch: pa.RecordBatch, stays: NDArray[np.bool_]) -> pa.RecordBatch:
+    """The rows that stay. Dictionaries are made anew: in the old ones the words of those who go would stay."""
+    columns = [
+        column.dictionary_decode().dictionary_encode() if pa.types.is_dictionary(column.type) else column
+        for column in batch.filter(pa.array(stays)).columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _unpacked(frame: pa.Buffer, reading: pa.ipc.IpcReadOptions | None) -> pa.RecordBatch:

@@ -406,9 +406,11 @@ def words_of(part: WordColumn, study: Study | None) -> list[str]:
 
 
 def _meant(texts: set[str], words: Sequence[str]) -> dict[str, str]:
-    """What each text of a public list means in the study's words."""
+    """What each text of a public list means in the study's words; what is in none of these may be another feature's."""
     alike = {word.casefold(): word for word in words}
-    return {text: alike.get(text.casefold()) or ("yes" if YES_NO[text.casefold()] else "no") for text in sorted(texts)}
+    if {"yes", "no"} <= alike.keys():
+        alike = {text: alike["yes" if yes else "no"] for text, yes in YES_NO.items()} | alike
+    return {text: alike[text.casefold()] for text in sorted(texts) if text.casefold() in alike}
 
 
 def _plural(count: int, one: str, several: str) -> str:

@@ -43,6 +43,14 @@ def test_ids_that_come_too_often(ids, most, size) -> None:
     assert column.count(most)[:2] == (distinct, many)  # as often as it is asked
 
 
+@pytest.mark.parametrize("none", [[1.0, float("nan"), None, float("nan")], ["a", "\u200b", " ", None]])
+def test_what_opening_refuses_as_no_id_is_counted_as_none(none) -> None:
+    column = Ids()
+    column.add(pa.array(none), 0)
+    assert (column.blank.count, column.blank.rows) == (3, [1, 2, 3])
+    assert column.count(1)[:2] == (1, 0)
+
+
 @given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 9))
 def test_rows_that_come_again(keys, size) -> None:
     parts = [np.array(keys[start : start + size], np.uint64) for start in range(0, len(keys), size)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from concurrent.futures import wait
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from crossward.errors import StorageFailed
 from crossward_site.data import sealed as module
+from crossward_site.data.beside import Beside
 from crossward_site.data.sealed import Frames, Packer, SealedCopy, compact, read_frames, write_cells
 
 SECRET = b"k" * 32
@@ -89,6 +92,15 @@ def test_persons_are_removed(tmp_path) -> None:
     assert [batch.cells.tolist() for batch in left] == [[0], []]
 
 
+def test_no_word_of_a_person_who_was_removed_is_left(tmp_path) -> None:
+    copy = sealed(tmp_path, [pa.record_batch({"x": [1.0] * 40, "tag": ["of one only", *["a", "b", "c"] * 13]})])
+    copy.without(np.array([0], np.uint64), tmp_path / "r2", tmp_path / "c2")
+    for path, there in (("r", 1), ("r2", 0)):
+        (frame,) = read_frames(tmp_path / path, SECRET)
+        column = pa.ipc.open_stream(frame).read_next_batch().column(1)
+        assert column.dictionary.to_pylist().count("of one only") == there
+
+
 def test_only_the_site_can_read_it(tmp_path) -> None:
     sealed(tmp_path, BATCHES)
     assert (tmp_path / "r").stat().st_mode & 0o777 == 0o600
@@ -156,3 +168,27 @@ def test_the_last_bytes_of_a_disk_are_left_to_the_ledger(tmp_path, monkeypatch) 
     with pytest.raises(StorageFailed, match="Make room"):
         seal_one(tmp_path / "vault-a.records", 10)
     assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_written_after_a_frame_that_could_not_be(tmp_path, monkeypatch) -> None:
+    """Also where it was asked for before that was seen: the file would lack a frame, and have its name."""
+    room = iter([True, False])
+
+    def leave_some(frames: Frames, size: int) -> None:
+        if not next(room, True):
+            raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(Frames, "_leave_some", leave_some)
+    with pytest.raises(StorageFailed, match="Make room"):
+        seal_two_beside(tmp_path / "vault-a.records")
+    assert not list(tmp_path.iterdir())
+
+
+def seal_two_beside(path: Path) -> None:
+    with Frames(path, SECRET) as frames, Beside() as sealing:
+        sealing.do(lambda: frames.write(b"one"))
+        sealing.finish()
+        sealing.do(lambda: frames.write(b"two"))
+        sealing.do(frames.finish)
+        wait(list(sealing._waiting))  # as long as persons are seated
+        sealing.finish()

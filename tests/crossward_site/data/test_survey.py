@@ -387,3 +387,19 @@ def test_a_column_of_any_type_does_for_anything_and_is_never_told(kind, study) -
         assert report.rows == 6
         text = report.model_dump_json()
         assert not any(part in text for part in SECRET.split()), text
+
+
+@pytest.mark.parametrize("levels", [("no", "yes"), ("never", "former")])
+def test_two_features_of_other_words_are_read_from_one_column(levels) -> None:
+    """Which words are meant is proposed for the feature that has them alone."""
+    kinds = (Category("first", levels), Category("last", ("never", "former")))
+    study = study_for(Schema(kinds), label={"name": "ill", "positive": "yes", "negative": "no"})
+    table = pa.table({"p": [f"P{k}" for k in range(6)], "x": ["NEVER", "FORMER"] * 3, "ill": ["yes", "no"] * 3})
+    mapping = {"person": "p", "features": {name: {"column": "x"} for name in ("first", "last")}}
+    report = survey(Given(table), DataMap.model_validate(mapping), study)
+    told(report, "x", "Read for several things")
+    assert report.suggestion is not None
+    features = yaml.safe_load(report.suggestion)["features"]
+    meant = {"NEVER": "never", "FORMER": "former"}
+    assert features["last"]["recode"] == meant
+    assert features["first"].get("recode", {}) == (meant if "never" in levels else {})
