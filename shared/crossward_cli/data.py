@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -336,8 +337,8 @@ def _came_of(job: dict[str, Any]) -> str:
     said = {"open": _opened, "refresh": _refreshed, "undo": _undone}.get(job["kind"])
     if said is not None and name:
         return f"{done}: {said(name, result)}"
-    told = {"erase": _erased, "evaluate": evaluation_words, "auc": auc_words}.get(job["kind"])
-    return f"{done}." if told is None else f"{done}: {told(result)}"
+    told: dict[str, Callable[[Any], str]] = {"erase": _erased, "evaluate": evaluation_words, "auc": auc_words}
+    return f"{done}: {told[job['kind']](result)}" if job["kind"] in told else f"{done}."
 
 
 def _doubts(report: dict[str, Any]) -> list[str]:
