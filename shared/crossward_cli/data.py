@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from crossward.errors import InvalidSetting
 from crossward_cli.checks import print_check
 from crossward_cli.connections import at_site
 from crossward_cli.files import read_mapping, read_text, writing
+from crossward_cli.models import auc_words, evaluation_words
 from crossward_cli.options import LOOPBACK_TARGET, Ca, Json, SiteToken, SiteUrl
 from crossward_cli.output import following, print_json, print_table, say, tell
 
@@ -271,7 +273,7 @@ def cancel(
     ca: Ca = None,
     json: Json = False,
 ) -> None:
-    """End a job. What it did not finish has not happened."""
+    """End a job. What it did not finish has not happened; an AUC that was charged stays so, and can be asked again."""
     with at_site(site, site_token, ca) as client:
         job = client.cancel_job(number)
     tell(job, f"Job {number} is {job['state']}; it ends as soon as it looks up.", as_json=json)
@@ -335,7 +337,8 @@ def _came_of(job: dict[str, Any]) -> str:
     said = {"open": _opened, "refresh": _refreshed, "undo": _undone}.get(job["kind"])
     if said is not None and name:
         return f"{done}: {said(name, result)}"
-    return f"{done}: {_erased(result)}" if job["kind"] == "erase" else f"{done}."
+    told: dict[str, Callable[[Any], str]] = {"erase": _erased, "evaluate": evaluation_words, "auc": auc_words}
+    return f"{done}: {told[job['kind']](result)}" if job["kind"] in told else f"{done}."
 
 
 def _doubts(report: dict[str, Any]) -> list[str]:

@@ -55,10 +55,7 @@ def evaluate(
     if json:
         print_json(evaluation)
         return
-    low, high = evaluation["interval"]
-    interval = f"95 %: {low:.3f} to {high:.3f}"
-    print(f"AUC {evaluation['auc']:.3f} ({interval}) on {evaluation['records']:,} records not trained on.")
-    print("Not paid for: it stays in the house.")
+    print(evaluation_words(evaluation))
 
 
 def release_auc(
@@ -72,6 +69,18 @@ def release_auc(
     """Release a target's AUC on its holdout with noise, paid for: this number may leave the house."""
     with at_site(site, site_token, ca) as client, following(json) as heard:
         paid = client.release_auc(study, epsilon, heard)
-    noise = f"give or take {paid['deviation']:.3f} of noise"
-    text = f"AUC {paid['auc']:.3f}, {noise}. Paid with epsilon {epsilon:g}: it may leave the house."
-    tell(paid, text, as_json=json)
+    tell(paid, auc_words(paid), as_json=json)
+
+
+def evaluation_words(evaluation: dict[str, Any]) -> str:
+    """What an evaluation found, and that it is not to be told."""
+    low, high = evaluation["interval"]
+    interval = f"95 %: {low:.3f} to {high:.3f}"
+    found = f"AUC {evaluation['auc']:.3f} ({interval}) on {evaluation['records']:,} records not trained on."
+    return f"{found}\nNot paid for: it stays in the house."
+
+
+def auc_words(paid: dict[str, Any]) -> str:
+    """An AUC that was paid for, and how much noise it has."""
+    noise, epsilon = f"give or take {paid['deviation']:.3f} of noise", paid["release"]["nano_epsilon"] / 1e9
+    return f"AUC {paid['auc']:.3f}, {noise}. Paid with epsilon {epsilon:g}: it may leave the house."

@@ -12,7 +12,7 @@ import pytest
 import typer.testing
 
 from crossward.client import SiteClient
-from crossward.errors import InvalidEpsilon, InvalidSetting, NotReady
+from crossward.errors import Conflict, InvalidEpsilon, InvalidSetting, NotReady
 from crossward_cli import connections
 from crossward_cli.main import commands
 
@@ -285,7 +285,20 @@ def test_a_job_that_was_left_says_what_it_gave(crossward, monkeypatch):
     assert "hearts is at version 2" in leaves("refresh", REPORT | {"version": 2})
     assert "hearts is back at version 3." in leaves("undo", {"version": 3})
     assert "3 rows removed" in leaves("erase", {"rows": 3, "strangers": 0}, None)
+    evaluation = {"auc": 0.8123, "interval": [0.75, 0.87], "records": 1234}
+    assert "Job 7 is done: AUC 0.812 (95 %: 0.750 to 0.870) on 1,234 records" in leaves("evaluate", evaluation)
+    paid = {"auc": 0.81, "deviation": 0.02, "release": {"nano_epsilon": 250_000_000}}
+    assert "AUC 0.810, give or take 0.020 of noise. Paid with epsilon 0.25" in leaves("auc", paid)
     assert leaves("recover", {"line": 4}, None) == "Job 7 is done."
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("open", "Nothing was changed"), ("auc", "If it was charged, it stays so")]
+)
+def test_a_job_that_was_cancelled_says_what_is_left_of_it(crossward, monkeypatch, kind, words):
+    monkeypatch.setattr(SiteClient, "job", lambda client, number: {"kind": kind, "state": "cancelled"})
+    with pytest.raises(Conflict, match=words):
+        crossward("site", "data", "follow", "7", *TOKEN)
 
 
 def test_a_refresh_says_who_came_and_who_left(crossward, monkeypatch, tmp_path):

@@ -2,7 +2,7 @@
 
 A job is written down before it is answered, and done by one thread, one after the other, so nobody else works on the
 vault. What a job does is one transaction, and the job ends in it: what a process that dies has not done is done again
-from the start, and files without a name are removed.
+from the start, and files without a name are removed. (A paid AUC is charged in one before: `models/jobs.py`.)
 """
 
 from __future__ import annotations
@@ -222,17 +222,21 @@ class JobRunner:
             if self._stopping.is_set():
                 return  # it waits again after the next start
             state, outcome = JobState.CANCELLED, {}
-        except CrosswardError as error:
-            state, outcome = JobState.FAILED, {"cause": error.cause, "fix": error.fix}
         except Exception as error:
-            # What it says may quote a cell: only its kind is told.
-            log.error("job %d (%s) failed: %s", job.number, job.kind, type(error).__name__)
-            words = {"cause": f"An unexpected {type(error).__name__}.", "fix": "Nothing was opened. Report it."}
-            state, outcome = JobState.FAILED, words
+            if self._stopping.is_set():  # connections are cut then: whether that was it shows after the next start
+                return
+            state, outcome = JobState.FAILED, self._trouble(job, error)
         with write(self._site.engine) as connection:
             self._move(connection, job.number, state, JobState.RUNNING, request="{}", **outcome)  # unless it has ended
             oldest = connection.execute(select(func.max(jobs.c.number))).scalar_one() - KEPT
             connection.execute(delete(jobs).where(jobs.c.number <= oldest, jobs.c.state.in_(JOB_STATES.ends)))
+
+    def _trouble(self, job: Job, error: Exception) -> dict[str, Any]:
+        """Why a job failed. What an unexpected error says may quote a cell: only its kind is told."""
+        if isinstance(error, CrosswardError):
+            return {"cause": error.cause, "fix": error.fix}
+        log.error("job %d (%s) failed: %s", job.number, job.kind, type(error).__name__)
+        return {"cause": f"An unexpected {type(error).__name__}.", "fix": "Nothing was opened. Report it."}
 
     def report(self, number: int, share: float, step: str) -> None:
         """Write down how far a job is; `Cancelled` where it is to end."""

@@ -407,8 +407,8 @@ class Vault:
         for number, level in enumerate(levels):
             level_of[list(cells[level])] = number
         reader = Reader(study, dataset.mapping, dataset.report.decimal)
-        columns, memory = len(study.schema.columns), self._site.memory
-        stores = [rows_store(self._site.home, columns, memory // len(levels)) for _ in levels]
+        width, memory = len(study.schema.columns), self._site.memory
+        stores = [rows_store(self._site.home, width, memory // len(levels)) for _ in levels]
         y, present = np.full(int(starts[-1]), -1, np.int8), np.zeros(int(starts[-1]), bool)
         seen, room = 0, reader.room_for(0)
         for batch in open_copy(self._site, dataset).batches(reader.columns):

@@ -74,15 +74,17 @@ def _draw(
     return _store(site, task, document)
 
 
-def check_price(site: Site, served: Served, dataset: str, epsilon: float) -> None:
-    """Refuse what would be refused, before anybody is asked and anything charged."""
+def check_price(site: Site, served: Served, epsilon: float) -> str:
+    """Refuse what would be refused, before anybody is asked and anything charged; gives the dataset that is read."""
     epsilon, task = _named(served, epsilon)
+    dataset = _dataset(site, served, task)
     with read(site.engine) as connection:
         if site.ledger.find(connection, LineKind.RESERVE, task) is not None:
-            return
+            return dataset
         priced = _priced(connection, served, dataset, task, epsilon)
         _check(judge_charge(site, connection, served.study, served.task.message.lead, priced.body, None))
         load_balance(site, connection).charge(priced.body.cells, priced.body.cost)
+    return dataset
 
 
 def _named(served: Served, epsilon: float) -> tuple[float, str]:

@@ -101,7 +101,5 @@ def evaluate(site: OpenSite, models: KnownModels, runner: SiteJobs, study: Slug)
 @router.post("/studies/{study}/auc", status_code=202, dependencies=[Depends(steward)])
 def release_auc(site: OpenSite, models: KnownModels, runner: SiteJobs, study: Slug, price: Price) -> JobView:
     """Release the AUC on the holdout at this epsilon, by a job. The same again is the same answer, at no cost."""
-    served = models.of(study)
-    dataset = dataset_of(site, served)
-    check_price(site, served, dataset, price.epsilon)
+    dataset = check_price(site, models.of(study), price.epsilon)
     return asked(site, runner, JobKind.AUC, NamedPrice(study=study, epsilon=price.epsilon), dataset)

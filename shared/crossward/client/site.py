@@ -137,7 +137,7 @@ class SiteClient(Connected):
         return self._get(f"/v1/jobs/{number}")
 
     def cancel_job(self, number: int) -> Json:
-        """End a job; what it did not finish has not happened."""
+        """End a job; what it did not finish has not happened, but for what an AUC was charged."""
         answer: Json = self._http.request("DELETE", f"/v1/jobs/{number}").json()
         return answer
 
@@ -150,7 +150,7 @@ class SiteClient(Connected):
             time.sleep(pause)
             pause = min(0.25, 1.1 * pause)  # a tenth of the time that it has taken so far
         if job["state"] == "cancelled":
-            raise Conflict(f"Job {number} was cancelled.", "Nothing was changed. Ask again.")
+            raise Conflict(f"Job {number} was cancelled.", _after_cancelling(job["kind"]))
         if job["state"] == "failed":
             raise InvalidData(job["cause"], job["fix"])
         result: Json = job["result"]
@@ -230,3 +230,9 @@ class SiteClient(Connected):
     def release_auc(self, study: str, epsilon: float, heard: Heard | None = None) -> Json:
         """Release the AUC on the holdout, paid for. The same epsilon again is the same answer, at no cost."""
         return self._done(f"/v1/studies/{study}/auc", {"epsilon": epsilon}, heard)
+
+
+def _after_cancelling(kind: str) -> str:
+    if kind == "auc":
+        return "If it was charged, it stays so: the same epsilon again goes on, and costs nothing more."
+    return "Nothing was changed. Ask again."

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from crossward.errors import Conflict, InvalidData, NotFound
+from crossward.errors import Conflict, InvalidData, NotFound, Unreachable
 from crossward_service.db.engine import read, write
 from crossward_site.data import jobs
 from crossward_site.data.jobs import MOST_WAITING, Cancelled, JobRunner
@@ -75,6 +75,22 @@ def test_check_open_refresh_erase_and_undo_through_jobs(site, file) -> None:
     assert json.loads(found[JobKind.UNDO].result) == {"version": 1}
     assert found[JobKind.RECOVER].state is JobState.FAILED  # nothing is lost
     assert "nothing to recover" in found[JobKind.RECOVER].fix
+
+
+@pytest.mark.parametrize("error", [Unreachable("No answer.", "Wait."), RuntimeError("The client has been closed.")])
+def test_what_breaks_because_the_site_stops_is_done_again_after_the_next_start(site, file, error) -> None:
+    """Its connections are cut then, also one on which a job waits for the coordinator."""
+
+    def cut(*_):
+        stopped.stop()
+        raise error
+
+    jobs.ask(site, JobKind.OPEN, OPEN)
+    stopped = runner(site, **{JobKind.OPEN: cut})
+    stopped.run_one()
+    assert state(site, 1).state is JobState.RUNNING
+    assert runner(site).run_one()
+    assert state(site, 1).state is JobState.DONE
 
 
 def test_a_refusal_is_told_with_its_fix_and_nothing_is_opened(site, file) -> None:

@@ -186,6 +186,19 @@ def test_what_would_be_refused_is_refused_before_it_is_a_job(federation, study, 
         assert client.get("/v1/jobs").json()["jobs"] == []
 
 
+def test_an_auc_that_was_paid_for_is_told_again_where_other_data_fit_too(federation, study, api, ended) -> None:
+    _, branch = ran(federation, study(method="sourced"))
+    served, line = Models(branch.site).of("sugar"), branch.runners[-1].coordinator()
+    first = paid_auc.paid_auc(branch.site, line, served, 2.0)
+    patients = Vault(branch.site).dataset("patients")
+    Vault(branch.site).open("more", patients.place, patients.mapping)
+    with api(branch) as client:
+        refused = client.post("/v1/studies/sugar/auc", json={"epsilon": 1.0})
+        assert (refused.status_code, "2 datasets fit" in refused.json()["detail"]) == (422, True)
+        again = ended(client, client.post("/v1/studies/sugar/auc", json={"epsilon": 2.0}))
+        assert (again["dataset"], again["result"]) == ("patients", first.model_dump(mode="json"))
+
+
 @pytest.mark.parametrize(("path", "body"), [("evaluation", None), ("auc", {"epsilon": 1.0})])
 def test_no_request_waits_for_the_records(federation, study, api, ended, monkeypatch, path, body) -> None:
     """The question is answered while the copy is read, a second time too; and the reading can be cancelled."""
@@ -199,7 +212,7 @@ def test_no_request_waits_for_the_records(federation, study, api, ended, monkeyp
         return rows(self, study, role, name, levels, version, progress)
 
     monkeypatch.setattr(Vault, "rows", slow)
-    monkeypatch.setattr(jobs, "PULSE", 0.0)  # it looks up at every step
+    monkeypatch.setattr(jobs, "PULSE", 0.0)  # it looks up with every block, however fast it was charged
     with api(branch) as client:
         job = client.post(f"/v1/studies/sugar/{path}", json=body)
         assert job.status_code == 202
