@@ -73,7 +73,8 @@ class ParquetReading:
         self.schema = pa.schema(
             [(schema.names[index], kind) for index, (kind, _) in zip(self._columns, self._makers, strict=True)]
         )
-        self.form = Form("parquet", tuple(schema.names), total_rows=self._total)
+        short = tuple(field.name for field in schema if field.type in (pa.float16(), pa.float32()))
+        self.form = Form("parquet", tuple(schema.names), total_rows=self._total, short=short)
         self._batch = self._batch_rows()
 
     def close(self) -> None:

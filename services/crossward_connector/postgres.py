@@ -33,6 +33,7 @@ from crossward_connector.tables import (
 )
 
 _WHOLE = (20, 21, 23, 26)
+_SHORT = 700
 _REAL = (700, 701)
 _YES_NO = 16
 _TEXTS = frozenset((18, 19, 25, 1042, 1043, 1700, 1082, 1083, 1114, 1184, 1266, 2950, 705))
@@ -198,7 +199,7 @@ class PostgresReading:
                 self.faults.add(Fault(cause, "Convert it to a number or a text in the query.", column=names[index]))
         self._columns = [index for index in chosen if kinds[columns[index].type_code] is not None]
         self.schema = pa.schema([(names[index], kinds[columns[index].type_code]) for index in self._columns])
-        self.form = Form("sql", tuple(names))
+        self.form = Form("sql", tuple(names), short=tuple(c.name for c in columns if c.type_code == _SHORT))
         for kind in {column.type_code for column in columns} - {*_WHOLE, *_REAL, _YES_NO}:
             self._cursor.adapters.register_loader(kind, TextLoader)
 

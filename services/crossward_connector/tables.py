@@ -80,7 +80,7 @@ class Form:
     """How a table is written, as it was found or told.
 
     `kind` is csv, parquet or sql. `decimal` is a comma where a CSV's numbers are written so. `total_rows` is known
-    beforehand of Parquet alone.
+    beforehand of Parquet alone. `short` columns are floating-point numbers of 32 bits or fewer: no ids.
     """
 
     kind: str
@@ -90,6 +90,7 @@ class Form:
     decimal: str = "."
     bom: bool = False
     total_rows: int | None = None
+    short: tuple[str, ...] = ()
 
 
 class Table(Protocol):

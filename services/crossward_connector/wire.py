@@ -137,11 +137,17 @@ def form_of(value: Any, limits: Limits) -> tuple[Form, pa.Schema]:
             _words(about["decimal"]),
             bool(about["bom"]),
             None if total is None else _number(total),
+            tuple(_words(name) for name in about["short"]),
         )
         schema = pa.schema([(_words(name), TYPES[kind]) for name, kind in columns])
     except (KeyError, TypeError, ValueError):
         raise Garbled from None
-    if len(names) > limits.columns or len(schema) > len(names) or not set(schema.names) <= set(names):
+    if (
+        not set(form.short) <= set(names)
+        or len(names) > limits.columns
+        or len(schema) > len(names)
+        or not set(schema.names) <= set(names)
+    ):
         raise Garbled
     return form, schema
 

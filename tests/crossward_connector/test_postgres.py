@@ -76,6 +76,11 @@ def test_values_come_as_plain_columns(clinic):
     assert (table.form.kind, table.line(1)) == ("sql", "row 2")
 
 
+def test_short_floating_point_numbers_are_known(clinic):
+    table, _ = clinic.read("SELECT 1::real AS short, 1::float8 AS long")
+    assert table.form.short == ("short",)
+
+
 def test_rows_are_streamed_in_order(clinic):
     _, rows = clinic.read("SELECT k AS n FROM generate_series(1, 200000) AS k ORDER BY k")
     assert [row["n"] for row in rows] == list(range(1, 200_001))

@@ -12,6 +12,29 @@ from crossward_lab.disasters.planted import FAULTS
 
 BATCH = 20
 
+FOUND = {
+    "refund": 16,
+    "unflushed": 6,
+    "second-draw": 32,
+    "wall-clock": 68,
+    "given-up": 389,
+    "overdraft": 2,
+    "telling": 20,
+    "second-seat": 4,
+    "forgotten-seats": 31,
+    "erased-returns": 12,
+    "twice": 507,
+    "moved": 4,
+    "two-tags": 42,
+    "seated-behind": 602,
+    "freed-seats": 4,
+    "unlifted": 29,
+    "unasked": 510,
+    "late-age": 699,
+}
+"""The first history that found each fault, when all were last looked for: where that one still does, it need not be
+looked for again among all before it."""
+
 
 @pytest.mark.parametrize("first", range(1, 101, BATCH))
 def test_histories_pass(first):
@@ -22,7 +45,7 @@ def test_histories_pass(first):
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found_and_its_seed_replays_to_the_same_line(fault):
-    found = find(fault, 1000, workers=1)
+    found = find(fault, 1, workers=1, first=FOUND.get(fault, 1)) or find(fault, 1000, workers=1)
     assert found is not None, f"1,000 histories did not find {fault}"
     again = _elsewhere(found.seed, fault)
     assert again["violations"] == list(found.violations)

@@ -24,6 +24,9 @@ from crossward_site.data.report import Fit
 from crossward_site.data.sealed import Frames, Packer
 from crossward_site.data.tags import Tagger, Tags, id_texts, joined, lost_digits
 
+SHORT = "holds floating-point numbers of 32 bits or fewer, which keep no more than seven digits of an id"
+WHOLE = "Export the column as a text, or as whole numbers."
+
 Progress = Callable[[float, str], None]
 """Hears how far a job has come, and raises where it is to end."""
 
@@ -172,11 +175,13 @@ def _known(
 def _identities(table: Table, batch: pa.RecordBatch, column: str, what: str, row: int) -> pa.StringArray:
     """The ids of a column; every record needs one."""
     ids = batch.column(batch.schema.get_field_index(column))
+    if column in table.form.short:
+        raise InvalidData(f"{table.where}: column {column!r}, which names the {what}, {SHORT}.", WHOLE)
     if (lost := lost_digits(ids)).any():
         raise InvalidData(
             f"{table.where}, {table.line(row + int(np.argmax(lost)))}: column {column!r}, which names the {what}, is a "
             "floating-point number too large to have kept its last digits.",
-            "Export the column as a text, or as whole numbers.",
+            WHOLE,
         )
     texts = id_texts(ids)
     if texts.null_count:

@@ -22,6 +22,7 @@ from crossward_connector.tables import Table
 from crossward_site.data.beside import Pulse, unwatched
 from crossward_site.data.check_views import CheckReport, ColumnCheck, FeatureCheck
 from crossward_site.data.counting import Column, FeatureTally, Keys, Seen, mix, number_keys
+from crossward_site.data.intake import SHORT, WHOLE
 from crossward_site.data.mapping import Codes, DataMap
 from crossward_site.data.reading import (
     NumberColumn,
@@ -111,8 +112,8 @@ class _Survey:
         """What is read from which column; what is not there is told."""
         mapping, study = self._mapping, self._study
         for role, name in (("person", mapping.person), ("record", mapping.record)):
-            if name is not None:
-                self._find(name, role, role, None)
+            if name is not None and self._find(name, role, role, None) and name in self._table.form.short:
+                self._telling.tell("error", f"The column that names the {role} {SHORT}.", WHOLE, name)
         if study is None:
             for name, mapped in mapping.features.items():
                 self._find(mapped.column, name, f"feature {name}", name)

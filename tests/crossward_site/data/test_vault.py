@@ -30,6 +30,7 @@ from crossward_site.data.connector import InProcess
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import Connection, FilePlace, QueryPlace, Sources
 from crossward_site.data.service import Vault, kept_files, load_counts, load_dataset, tidy
+from crossward_site.data.survey import survey
 from crossward_site.site import Site
 from crossward_site.tasks.tables import TaskState, tasks
 
@@ -404,12 +405,25 @@ def test_the_memory_of_training_is_bounded_and_changes_nothing(site, study, tmp_
     assert LineKind.SEATS.value in lines(site)
 
 
-def test_an_id_that_has_lost_digits_is_refused(site, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        (pa.array([float(2**53 + 2 * k) for k in range(9)]), "last digits"),
+        (pa.array([float(2**24 + 2 * k) for k in range(9)], pa.float32()), "seven digits of an id"),
+    ],
+    ids=["64 bits", "32 bits"],
+)
+def test_an_id_that_has_lost_digits_is_refused(site, tmp_path, ids, words) -> None:
     """As a whole number elsewhere, it would be another person, with another budget."""
-    typed = {"pid": [float(2**53 + 2 * k) for k in range(9)], "x": list(range(9))}
-    pyarrow.parquet.write_table(pa.table(typed), tmp_path / "files" / "table.parquet")
-    with pytest.raises(InvalidData, match="last digits"):
-        Vault(site).open("a", FilePlace(kind="parquet", path="table.parquet"), MAP, BUDGET)
+    typed = pa.table({"pid": ids, "x": list(range(9))})
+    pyarrow.parquet.write_table(typed, tmp_path / "files" / "table.parquet")
+    place = FilePlace(kind="parquet", path="table.parquet")
+    with site.connectors.open(place, None, lenient=True) as source:
+        told = survey(source, MAP)
+    assert not told.ready
+    assert any("digits" in problem.cause for problem in told.problems)
+    with pytest.raises(InvalidData, match=words):
+        Vault(site).open("a", place, MAP, BUDGET)
     assert lines(site) == []
 
 
