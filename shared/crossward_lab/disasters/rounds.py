@@ -50,12 +50,12 @@ async def look_around(world: World) -> None:
         elif world.judge.asks(hospital):
             await act(world, running, f"steward of {hospital.party}: decides", partial(decide, world, running))
             await see_to(world, hospital)
-        elif await see_to(world, hospital):
-            continue
         elif world.calm and is_unknown(running) and world.judge.is_enrolled(hospital.party):
             world.tell(f"operator: the coordinator has forgotten the key of {hospital.party}")
             await ask_coordinator(world, "operator", "DELETE", f"/v1/parties/{hospital.party}")
             await invite_again(world, hospital)
+        else:
+            await see_to(world, hospital)
     for party in world.judge.stopped_parties():
         world.tell(f"operator: reconciles {party}")
         await ask_coordinator(world, "operator", "POST", f"/v1/parties/{party}/reconcile")
