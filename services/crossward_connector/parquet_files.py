@@ -62,19 +62,20 @@ class ParquetReading:
                 raise self.faults.fatal(Fault(cause, "Export all files with the same columns in the same order."))
         self._total = sum(part.rows for part in self._parts)
         check_rows(self._total, limits, self.faults)
-        chosen = columns_of(schema.names, wanted, self.faults)
+        names = schema.names  # made anew each time it is asked for
+        chosen = columns_of(names, wanted, self.faults)
         makers = {index: _plain(schema.field(index).type) for index in chosen}
         for index in chosen:
             if makers[index] is None:
-                name, kind = schema.names[index], _kind(schema.field(index).type)
+                name, kind = names[index], _kind(schema.field(index).type)
                 self.faults.add(Fault(f"The column {shown(name)} holds {kind}.", _UNPLAIN, column=name[:200]))
         self._columns = [index for index in chosen if makers[index]]
         self._makers: list[_Maker] = [maker for index in self._columns if (maker := makers[index])]
         self.schema = pa.schema(
-            [(schema.names[index], kind) for index, (kind, _) in zip(self._columns, self._makers, strict=True)]
+            [(names[index], kind) for index, (kind, _) in zip(self._columns, self._makers, strict=True)]
         )
         short = tuple(field.name for field in schema if field.type in (pa.float16(), pa.float32()))
-        self.form = Form("parquet", tuple(schema.names), total_rows=self._total, short=short)
+        self.form = Form("parquet", tuple(names), total_rows=self._total, short=short)
         self._batch = self._batch_rows()
 
     def close(self) -> None:
@@ -158,8 +159,7 @@ class ParquetReading:
         return max(1, min(self._limits.batch_rows, self._limits.batch_bytes // int(width)))
 
     def _raw(self, part: _Part) -> Iterator[pa.RecordBatch]:
-        names = [part.file.schema_arrow.names[index] for index in self._columns]
-        batches = part.file.iter_batches(self._batch, columns=names, use_threads=True)
+        batches = part.file.iter_batches(self._batch, columns=self.schema.names, use_threads=True)
         while True:
             try:
                 batch = next(batches, None)

@@ -24,6 +24,7 @@ FORM, PIECE, BATCH, TRAILER, ERROR = b"F", b"P", b"B", b"T", b"E"
 HEAD = struct.Struct("<cQ")
 MOST_JSON = 16 << 20
 """A form, an error and faults have no more bytes: as JSON they take some twenty times that when they are read."""
+_LARGE = 1 << 16
 _LONGEST_WORDS = 20_000
 _LONGEST_NAMES = MOST_JSON // 16  # each is sent twice, and a character may take six bytes
 _ERRORS: dict[str, type[CrosswardError]] = {
@@ -77,28 +78,38 @@ class Pieces:
         send_json(self._write, PIECE, about)
         self._write(HEAD.pack(BATCH, pa.ipc.get_record_batch_size(piece.batch)))
         self._stream.write_batch(piece.batch)
+        self._out.flush()
 
 
 class _Out:
-    """What a stream is written to."""
+    """What a stream is written to: large columns as they are, many small ones together."""
 
     closed, mode = False, "wb"
 
     def __init__(self, write: Write) -> None:
-        self._write, self._at, self.is_open = write, 0, False
+        self._write, self._at, self._few, self.is_open = write, 0, bytearray(), False
 
     def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        if self.is_open:
-            self._write(data)
-        self._at += size
-        return size
+        piece = memoryview(data).cast("B")
+        self._at += len(piece)
+        if not self.is_open:
+            return len(piece)
+        if len(piece) >= _LARGE:
+            self.flush()
+            self._write(piece)
+            return len(piece)
+        self._few += piece
+        if len(self._few) >= _LARGE:
+            self.flush()
+        return len(piece)
+
+    def flush(self) -> None:
+        few, self._few = self._few, bytearray()
+        if few:
+            self._write(few)
 
     def tell(self) -> int:
         return self._at
-
-    def flush(self) -> None:
-        pass
 
     def close(self) -> None:
         pass
