@@ -26,7 +26,7 @@ from crossward_site.data.check_views import FeatureCheck, Kind
 from crossward_site.data.mapping import Codes, ColumnMap, value_text
 from crossward_site.data.reading import NO_ROWS, FeatureWords, NumberColumn, Rows, Values, WordColumn, flat
 from crossward_site.data.shapes import MISSING_CODES, MISSING_WORDS, Oddity, is_thousands, odd_number, shape
-from crossward_site.data.tags import Tagger, joined, lost_digits
+from crossward_site.data.tags import Growing, Tagger, lost_digits
 
 Keys = NDArray[np.uint64]
 
@@ -305,7 +305,7 @@ class Ids:
     def __init__(self) -> None:
         self.blank, self.padded, self.floating, self.scientific = Tally(), Tally(), Tally(), Tally()
         self.words, self.inexact = Tally(), Tally()
-        self._keys: list[Keys] = []
+        self._keys = Growing()
         self._blank: list[Rows] = []
 
     def add(self, column: pa.Array, start: int) -> Keys:
@@ -330,13 +330,12 @@ class Ids:
             found, rows = text_keys(plain), _true(blank)
         self.blank.add(rows, start)
         self._blank.append(rows + start)
-        self._keys.append(found)
+        self._keys.extend(found)
         return found
 
     def count(self, most: int) -> tuple[int, int, Tally]:
         """How many ids there are, how many have more than so many rows, and the rows beyond."""
-        keys, blank = joined(self._keys), np.concatenate([NO_ROWS, *self._blank])
-        self._keys = [keys]
+        keys, blank = self._keys.joined(), np.concatenate([NO_ROWS, *self._blank])
         ordered = np.delete(keys, blank) if len(blank) else keys.copy()
         ordered.sort()
         distinct = int(np.count_nonzero(ordered[1:] != ordered[:-1])) + bool(len(ordered))
@@ -358,7 +357,7 @@ class Seen:
     records: Ids = field(default_factory=Ids)
     features: dict[str, FeatureTally] = field(default_factory=dict)
     hollow: Tally = field(default_factory=Tally)
-    keys: list[Keys] = field(default_factory=list)
+    keys: Growing = field(default_factory=Growing)
 
 
 # -- keys of rows -----------------------------------------------------------------------------------------------------
@@ -395,9 +394,8 @@ def _odd(place: int) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.sha256(place.to_bytes(8)).digest()[:8]) | 1)
 
 
-def copies(parts: list[Keys]) -> Tally:
+def copies(keys: Keys) -> Tally:
     """The rows that have the key of an earlier one."""
-    keys = joined(parts)
     return repeated(keys, np.sort(keys), 1)[1]
 
 

@@ -22,7 +22,7 @@ from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit
 from crossward_site.data.sealed import Frames, Packer
-from crossward_site.data.tags import Tagger, Tags, id_texts, joined, lost_digits
+from crossward_site.data.tags import Growing, Tagger, Tags, id_texts, lost_digits
 
 SHORT = "holds floating-point numbers of 32 bits or fewer, which keep no more than seven digits of an id"
 WHOLE = "Export the column as a text, or as whole numbers."
@@ -73,8 +73,8 @@ class Intake:
 
 @dataclass(slots=True)
 class _Taking:
-    persons: list[Tags] = field(default_factory=list)
-    records: list[Tags] = field(default_factory=list)
+    persons: Growing = field(default_factory=Growing)
+    records: Growing = field(default_factory=Growing)
     lengths: list[int] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
     opted_out: int = 0
@@ -110,7 +110,7 @@ def taking_in(
                 taking.opted_out += int(np.count_nonzero(out))
                 batch, persons, records = batch.filter(pa.array(~out)), persons[~out], records[~out]
             if mapping.record is not None:
-                taking.records.append(records)
+                taking.records.extend(records)
             for name in names:
                 taking.missing[name] += missing_in(batch.column(batch.schema.get_field_index(name)))
             if reader is not None and fit is not None:
@@ -118,7 +118,7 @@ def taking_in(
             if likeness is not None:
                 likeness.add(batch, persons)
             sealing.do(partial(_seal, frames, packer, batch, names, persons))
-            taking.persons.append(persons)
+            taking.persons.extend(persons)
             taking.lengths.append(len(batch))
             progress(0.8 * table.progress, f"{taking.rows:,} rows read")
         if not sum(taking.lengths):
@@ -128,8 +128,8 @@ def taking_in(
             table.where,
             table.form,
             names,
-            joined(taking.persons),
-            None if mapping.record is None else joined(taking.records),
+            taking.persons.joined(),
+            None if mapping.record is None else taking.records.joined(),
             taking.lengths,
             {name: taking.missing[name] for name in names},
             taking.opted_out,

@@ -191,7 +191,7 @@ class _Survey:
         if label is not None and len(seen.features) > 1:
             empty = np.flatnonzero(hollow >= HOLLOW * len(seen.features))
             seen.hollow.add(empty[np.isin(empty, label.missing)], start)
-        seen.keys.append(keys)
+        seen.keys.extend(keys)
         seen.rows += batch.num_rows
 
     def _add_column(

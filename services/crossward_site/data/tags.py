@@ -27,6 +27,9 @@ BLOCK = 16
 LONGEST = 96
 """Ids of more bytes are told apart by their SHA-256: a column needs no more room for one odd cell."""
 
+PIECE = 1 << 22
+"""So many numbers are 32 MB: what is as large is no part of a heap that only grows."""
+
 _EXACT = 2.0**53
 """From here on not every whole number is a floating-point number."""
 
@@ -76,6 +79,31 @@ def id_texts(column: pa.Array) -> pa.StringArray:
     texts = pc.utf8_trim_whitespace(_alike(column.cast(pa.string())))
     texts = pc.replace_substring_regex(texts, r"^\+?(-?[0-9]+)(\.0*)?$", r"\1")
     return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
+class Growing:
+    """Numbers that come in batches, kept in pieces so large that the system has each back once it is let go."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Tags] = []
+        self._room = np.empty(0, np.uint64)
+
+    def extend(self, more: Tags) -> None:
+        """Take in a batch."""
+        while len(more):
+            if not len(self._room):
+                self._room = np.empty(PIECE, np.uint64)
+                self._pieces.append(self._room)
+            count = min(len(more), len(self._room))
+            self._room[:count], self._room, more = more[:count], self._room[count:], more[count:]
+
+    def joined(self) -> Tags:
+        """All of them, in one array."""
+        if self._pieces:
+            self._pieces[-1] = self._pieces[-1][: len(self._pieces[-1]) - len(self._room)]
+        whole = joined(self._pieces)
+        self._pieces, self._room = [whole], whole[:0]
+        return whole
 
 
 def joined(parts: list[Tags]) -> Tags:

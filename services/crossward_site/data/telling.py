@@ -105,7 +105,7 @@ class Telling:
                     record,
                 )
         if persons < self._seen.rows and len(self._seen.columns) > 1:  # rows of different persons differ
-            same = copies(self._seen.keys)
+            same = copies(self._seen.keys.joined())
             if same.count:
                 self.tell_tally(
                     "warning", same, "Rows that say the same as another, person included.", "Remove the copies."

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossward_site.data import counting
+from crossward_site.data import counting, tags
 from crossward_site.data.counting import MOST_LINES, Ids, copies, mix
+from crossward_site.data.tags import Growing
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "BLOCK", 4)
+        patch.setattr(tags, "PIECE", 7)
         yield
 
 
@@ -53,8 +55,11 @@ def test_what_opening_refuses_as_no_id_is_counted_as_none(none) -> None:
 
 @given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 9))
 def test_rows_that_come_again(keys, size) -> None:
-    parts = [np.array(keys[start : start + size], np.uint64) for start in range(0, len(keys), size)]
-    same, rows = copies(parts), rows_beyond(keys, 1)
+    whole = Growing()
+    for start in range(0, len(keys), size):
+        whole.extend(np.array(keys[start : start + size], np.uint64))
+    assert whole.joined().tolist() == whole.joined().tolist() == keys
+    same, rows = copies(whole.joined()), rows_beyond(keys, 1)
     assert (same.count, same.rows) == (len(rows), rows[:MOST_LINES])
 
 
