@@ -31,7 +31,7 @@ from crossward_site.data.beside import Pulse, ahead, apart, unwatched
 from crossward_site.data.places import AnyPlace, Source, Sources
 
 _ENVIRONMENT = {
-    "ARROW_DEFAULT_MEMORY_POOL": "mimalloc",  # its large pages save a quarter of a reading
+    "ARROW_DEFAULT_MEMORY_POOL": "mimalloc",  # takes large pages, of which few need be touched
     "MIMALLOC_ARENA_RESERVE": "64MiB",  # of address space, which is limited
     "MIMALLOC_PURGE_DELAY": "1000",
     "MALLOC_ARENA_MAX": "2",

@@ -45,8 +45,8 @@ _PILE_BLOCK = 1 << 16
 _NUMBER = 8
 
 _SLAB = 1 << 25
-"""Blocks that stay in memory get it in pieces of so many bytes, for which the system has larger pages: to touch 320 MB
-in small ones takes as long as to encode them."""
+"""Blocks that stay in memory get it in pieces of so many bytes, for which the system has larger pages: of small ones
+there would be many to touch."""
 
 _AHEAD = 4
 """The system is asked for the block that comes so many later. Where the file is not in the page
