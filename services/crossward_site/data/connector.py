@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 import crossward
 import crossward_connector
@@ -42,6 +43,9 @@ _ENVIRONMENT = {
 }
 _BOOT = "import sys; sys.path[:0] = sys.argv[1:]; from crossward_connector.__main__ import main; main()"
 _PIPE = 1 << 20
+_LARGE, _MOST_ROOMS = 1 << 20, 8
+_FREE = 3
+"""How often a room is held while it is looked at, and nobody else has it: by the list, the loop and the count."""
 _ENDING = 10.0
 """Seconds in which a process that has closed its answer must have ended."""
 _AGAIN = "Ask again; if it happens again, export the table anew and report it."
@@ -205,6 +209,7 @@ class _Child:
         self._limits = request.limits
         self._waited = 0.0
         self.faults: list[Fault] = []
+        self._rooms = _Rooms()
         self._process = _start(self._request.files)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -286,7 +291,7 @@ class _Child:
         return kind, self._exactly(size, silence)
 
     def _exactly(self, size: int, silence: float) -> pa.Buffer:
-        room = np.empty(size, np.uint8)  # of large pages, if it is large
+        room = self._rooms.of(size)
         view, at = room.data, 0
         while at < size:
             try:
@@ -333,6 +338,25 @@ class _Child:
             f"({limits.memory:,} bytes): export it anew or in smaller parts."
         )
         return InvalidData(cause, fix)
+
+
+class _Rooms:
+    """Memory for what is read, used again once nobody holds what came before: new pages must all be cleared first."""
+
+    def __init__(self) -> None:
+        self._rooms: list[NDArray[np.uint8]] = []
+
+    def of(self, size: int) -> NDArray[np.uint8]:
+        """So many bytes, for as long as anybody holds them."""
+        if size < _LARGE:
+            return np.empty(size, np.uint8)
+        for room in self._rooms:
+            if len(room) >= size and sys.getrefcount(room) <= _FREE:
+                return room[:size]
+        if len(self._rooms) == _MOST_ROOMS:
+            self._rooms.pop(0)
+        self._rooms.append(np.empty(size + size // 8, np.uint8))
+        return self._rooms[-1][:size]
 
 
 # -- starting ----------------------------------------------------------------------------------------------------------

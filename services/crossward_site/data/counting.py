@@ -26,7 +26,7 @@ from crossward_site.data.check_views import FeatureCheck, Kind
 from crossward_site.data.mapping import Codes, ColumnMap, value_text
 from crossward_site.data.reading import NO_ROWS, FeatureWords, NumberColumn, Rows, Values, WordColumn, flat
 from crossward_site.data.shapes import MISSING_CODES, MISSING_WORDS, Oddity, is_thousands, odd_number, shape
-from crossward_site.data.tags import Growing, Tagger, lost_digits
+from crossward_site.data.tags import Growing, Tagger, id_texts, lost_digits
 
 Keys = NDArray[np.uint64]
 
@@ -324,7 +324,7 @@ class Ids:
             self.floating.add(_true(plain.is_valid()), start)
             self.inexact.add(np.flatnonzero(lost_digits(plain)), start)
         try:
-            found = _TAGGER.persons(plain)
+            found = _TAGGER.persons(id_texts(plain))
             rows = np.flatnonzero(found == _NO_ID)  # NaN, and marks that nobody sees, are no id either
         except pa.ArrowException:  # of a type that is no text
             found, rows = text_keys(plain), _true(blank)

@@ -21,7 +21,7 @@ from crossward_site.data.likeness import Likeness
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit
-from crossward_site.data.sealed import Frames, Packer
+from crossward_site.data.sealed import Frames, numbered
 from crossward_site.data.tags import Growing, Tagger, Tags, id_texts, lost_digits
 
 SHORT = "holds floating-point numbers of 32 bits or fewer, which keep no more than seven digits of an id"
@@ -101,7 +101,7 @@ def taking_in(
     check_columns(table.form.names, mapping, study)
     reader = None if study is None else Reader(study, mapping, table.form.decimal)
     fit = None if study is None else Fit.empty(study)
-    tagger, packer, taking = Tagger(secret), Packer(), _Taking()
+    tagger, taking = Tagger(secret), _Taking()
     with Frames(file, secret) as frames, Beside() as sealing:
         for whole in table.batches():
             batch, persons, records = _known(table, whole, mapping, taking.rows, tagger)
@@ -117,7 +117,7 @@ def taking_in(
                 fit.add(reader.read(batch))
             if likeness is not None:
                 likeness.add(batch, persons)
-            sealing.do(partial(_seal, frames, packer, batch, names, persons))
+            sealing.do(partial(_seal, frames, batch, names, persons))
             taking.persons.extend(persons)
             taking.lengths.append(len(batch))
             progress(0.8 * table.progress, f"{taking.rows:,} rows read")
@@ -138,8 +138,8 @@ def taking_in(
         sealing.finish()
 
 
-def _seal(frames: Frames, packer: Packer, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> None:
-    frames.write(packer.pack(batch, names, persons))
+def _seal(frames: Frames, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> None:
+    frames.write_batch(numbered(batch, names, persons))
 
 
 def check_columns(there: Sequence[str], mapping: DataMap, study: Study | None) -> None:

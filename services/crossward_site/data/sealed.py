@@ -18,7 +18,7 @@ import hmac
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -28,17 +28,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from crossward.errors import StorageFailed
 from crossward_site.data.beside import Pulse, ahead, unwatched
+from crossward_site.data.straight import Outflow, Room
 from crossward_site.data.tags import Tags
 
 MAGIC = b"crossward sealed 1\n"
 TAG = "tag"
-TAG_BYTES = 16
-"""What AES-GCM adds to a frame, to authenticate it."""
+LENGTH_BYTES, TAG_BYTES = 8, 16
+"""What stands before a frame, and what AES-GCM adds to authenticate it."""
 
 DISTINCT = 0.25
 """Texts of which fewer than this share differ are kept as a dictionary."""
@@ -64,14 +66,12 @@ class Frames:
 
     def __init__(self, path: Path, secret: bytes) -> None:
         self._path, self._part = path, path.with_name(path.name + ".part")
-        self._cipher, self._count = _cipher(secret, path.name), 0
-        self._room = Room()
+        self._key, self._count = _key(secret, path.name), 0
         try:
-            descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            self._file = os.fdopen(descriptor, "wb")
-            self._file.write(MAGIC)
+            self._file = Outflow(self._part)
         except OSError as error:
             raise _unwritten(error) from error
+        self._file.put(MAGIC)
 
     def __enter__(self) -> Self:
         return self
@@ -87,10 +87,9 @@ class Frames:
     def finish(self) -> None:
         """The last frame was written: the file is whole, on disk, and has its name when this returns."""
         try:
-            self._write(json.dumps({"frames": self._count}).encode(), b"end")
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+            with self._frame(b"end") as frame:
+                frame.write(json.dumps({"frames": self._count}).encode())
+            self._file.finish()
             self._part.replace(self._path)
             _settle(self._path.parent)
         except OSError as failure:
@@ -101,23 +100,32 @@ class Frames:
             raise
 
     def _give_up(self) -> None:
-        """Leave no part: on a full disk closing fails too, as it writes what it still holds."""
-        with suppress(OSError):
-            self._file.close()
+        """Leave no part."""
+        self._file.close()
         self._part.unlink(missing_ok=True)
 
-    def write(self, data: bytes | memoryview) -> None:
+    def write(self, data: bytes) -> None:
         """One more frame."""
-        self._write(data, b"frame")
+        with self._frame(b"frame") as frame:
+            frame.write(data)
         self._count += 1
 
-    def _write(self, data: bytes | memoryview, what: bytes) -> None:
-        sealed = self._room.of(len(data) + TAG_BYTES)
-        self._cipher.encrypt_into(_nonce(self._count), data, what, sealed)
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """A batch as a frame: it is sealed as it is packed, column by column, and copied nowhere else."""
+        few = batch.slice(0, TRIED)
+        smaller = _packed_size(few, _SMALLER) <= WORTH * _packed_size(few, _AS_IT_IS)
+        with self._frame(b"frame") as frame, pa.PythonFile(frame, "w") as sink:
+            _pack(batch, sink, _SMALLER if smaller else _AS_IT_IS)
+        self._count += 1
+
+    @contextmanager
+    def _frame(self, what: bytes) -> Iterator[_Frame]:
+        frame = _Frame(self._file, self._key, _nonce(self._count), what)
+        yield frame
+        frame.finish()
         try:
-            self._leave_some(len(sealed))
-            self._file.write(len(sealed).to_bytes(8, "big"))
-            self._file.write(sealed)
+            self._leave_some(self._file.filled)
+            self._file.flow()
         except OSError as error:
             raise _unwritten(error) from error
 
@@ -128,31 +136,51 @@ class Frames:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-class Room:
-    """Memory that is used again and again: to touch new pages takes longer than to fill known ones."""
+class _Frame:
+    """A file whose bytes are sealed as they are written: what Arrow packs goes through no memory of its own."""
 
-    def __init__(self) -> None:
-        self._bytes = np.empty(0, np.uint8)
+    closed, mode = False, "wb"
 
-    def of(self, size: int) -> memoryview:
-        """So many bytes, until it is asked for again."""
-        if len(self._bytes) < size:
-            self._bytes = np.empty(size + size // 8, np.uint8)
-        return self._bytes[:size].data
+    def __init__(self, file: Outflow, key: bytes, nonce: bytes, what: bytes) -> None:
+        self._file, self._start, self._size = file, file.filled, 0
+        self._sealing = Cipher(algorithms.AES(key), modes.GCM(nonce)).encryptor()
+        self._sealing.authenticate_additional_data(what)
+        file.put(bytes(LENGTH_BYTES))
+
+    def write(self, data: Any) -> int:
+        piece = memoryview(data).cast("B")
+        self._sealing.update_into(piece, self._file.room(len(piece) + TAG_BYTES))  # it asks for a block more
+        self._file.filled += len(piece)
+        self._size += len(piece)
+        return len(piece)
+
+    def finish(self) -> None:
+        self._sealing.finalize()
+        self._file.put(self._sealing.tag)
+        self._file.put_at(self._start, (self._size + TAG_BYTES).to_bytes(LENGTH_BYTES, "big"))
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 def read_frames(path: Path, secret: bytes) -> Iterator[pa.Buffer]:
     """The frames of a file, each checked; one that ends early is noticed by what is missing."""
-    cipher, count, room = _cipher(secret, path.name), 0, Room()
+    cipher, count, room = AESGCM(_key(secret, path.name)), 0, Room()
     try:
         with path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise damaged(path, "it begins otherwise")
             size = os.fstat(file.fileno()).st_size
             while True:
-                head = file.read(8)
+                head = file.read(LENGTH_BYTES)
                 length = int.from_bytes(head, "big")
-                if len(head) < 8 or not TAG_BYTES <= length <= size - file.tell():
+                if len(head) < LENGTH_BYTES or not TAG_BYTES <= length <= size - file.tell():
                     raise damaged(path, f"it ends after {count} frames")
                 sealed, data = room.of(length), np.empty(length - TAG_BYTES, np.uint8)
                 if file.readinto(sealed) != length:
@@ -173,8 +201,8 @@ def read_frames(path: Path, secret: bytes) -> Iterator[pa.Buffer]:
         ) from error
 
 
-def _cipher(secret: bytes, name: str) -> AESGCM:
-    return AESGCM(hmac.digest(secret, b"crossward sealed copy: " + name.encode(), "sha256"))
+def _key(secret: bytes, name: str) -> bytes:
+    return hmac.digest(secret, b"crossward sealed copy: " + name.encode(), "sha256")
 
 
 def _nonce(count: int) -> bytes:
@@ -204,65 +232,22 @@ class Batch:
     cells: NDArray[np.uint8]
 
 
-class Packer:
-    """Makes frames of batches. A frame holds until the next is made."""
-
-    def __init__(self) -> None:
-        self._sink = _Sink()
-
-    def pack(self, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> memoryview:
-        """A batch as a frame. Columns go by their number, so that no name of a table is in the way."""
-        columns = [compact(batch.column(batch.schema.get_field_index(name))) for name in names]
-        return self.packed(
-            pa.RecordBatch.from_arrays([pa.array(persons), *columns], [TAG, *map(str, range(len(names)))])
-        )
-
-    def packed(self, batch: pa.RecordBatch) -> memoryview:
-        """A batch that was sealed before, as a frame."""
-        few = batch.slice(0, TRIED)
-        smaller = len(self._stream(few, _SMALLER)) <= WORTH * len(self._stream(few, _AS_IT_IS))
-        return self._stream(batch, _SMALLER if smaller else _AS_IT_IS)
-
-    def _stream(self, batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> memoryview:
-        self._sink.begin()
-        with pa.PythonFile(self._sink, "w") as sink, pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-            writer.write_batch(batch)
-        return self._sink.written()
+def numbered(batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> pa.RecordBatch:
+    """A batch as it is sealed: its persons' tags, and columns by their number, so that no name is in the way."""
+    columns = [compact(batch.column(batch.schema.get_field_index(name))) for name in names]
+    return pa.RecordBatch.from_arrays([pa.array(persons), *columns], [TAG, *map(str, range(len(names)))])
 
 
-class _Sink:
-    """A file in memory that is written again and again."""
+def _packed_size(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> int:
+    nowhere = pa.MockOutputStream()
+    _pack(batch, nowhere, options)
+    size: int = nowhere.size()
+    return size
 
-    closed, mode = False, "wb"
 
-    def __init__(self) -> None:
-        self._bytes, self._at = bytearray(1 << 20), 0
-
-    def begin(self) -> None:
-        self._at = 0
-
-    def written(self) -> memoryview:
-        return memoryview(self._bytes)[: self._at]
-
-    def write(self, data: Any) -> int:
-        piece = memoryview(data).cast("B")
-        end = self._at + len(piece)
-        if end > len(self._bytes):
-            larger = bytearray(end + end // 2)
-            larger[: self._at] = self.written()
-            self._bytes = larger
-        self._bytes[self._at : end] = piece
-        self._at = end
-        return len(piece)
-
-    def tell(self) -> int:
-        return self._at
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+def _pack(batch: pa.RecordBatch, sink: pa.NativeFile, options: pa.ipc.IpcWriteOptions) -> None:
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
 
 
 def compact(column: pa.Array) -> pa.Array:
@@ -308,13 +293,13 @@ class SealedCopy:
 
     def without(self, persons: Tags, records: Path, cells: Path, pulse: Pulse = unwatched) -> int:
         """Write the copy anew without these persons; gives how many rows went."""
-        gone, packer = 0, Packer()
+        gone = 0
         with Frames(records, self._secret) as rows, Frames(cells, self._secret) as kept:
             for frame, cell in self._frames():
                 batch = _unpacked(frame, None)
                 stays = ~np.isin(batch.column(0).to_numpy(), persons)
                 gone += len(stays) - int(np.count_nonzero(stays))
-                rows.write(packer.packed(batch if stays.all() else _filtered(batch, stays)))
+                rows.write_batch(batch if stays.all() else _filtered(batch, stays))
                 kept.write(cell[stays].tobytes())
                 pulse()
         return gone

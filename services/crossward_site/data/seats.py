@@ -235,16 +235,16 @@ def seat(
         here, who, start = _chosen(here, persons, keys, most)
         first, last = np.searchsorted(table.tags, low), np.searchsorted(table.tags, high, "right")
         known, old_cells, old = table.tags[first:last], table.cells[first:last], old_rows[first:last]
-        is_known = np.isin(who, known, assume_unique=True)
+        place = np.searchsorted(known, who)
+        is_known = np.append(known, known[-1:])[place] == who if len(known) else np.zeros(len(who), bool)
         dealt = deal(sizes, int(np.count_nonzero(~is_known)), randomness)
         sizes = sizes + np.bincount(dealt, minlength=CELLS)
         kept = np.diff(np.append(start, len(here)))
-        strangers = who[~is_known]
-        is_new = np.zeros(len(known) + len(strangers), bool)
-        is_new[np.searchsorted(known, strangers) + np.arange(len(strangers))] = True
-        merged, cell = _woven(known, strangers, is_new), _woven(old_cells, dealt, is_new)
+        at = place + np.cumsum(~is_known) - ~is_known  # behind all who are known, and new, before them
+        is_new = np.zeros(len(known) + len(dealt), bool)
+        is_new[at[~is_known]] = True
+        merged, cell = _woven(known, who[~is_known], is_new), _woven(old_cells, dealt, is_new)
         now = np.zeros(len(merged), np.int64)
-        at = np.searchsorted(merged, who)
         now[at] = kept
         before = _woven(old, np.zeros(len(dealt), np.uint8), is_new)
         was = _woven(were[first:last], np.zeros(len(dealt), bool), is_new)
@@ -287,7 +287,9 @@ def _chosen(
 ) -> tuple[NDArray[np.intp], Tags, NDArray[np.intp]]:
     """The rows that are kept, person by person; the persons, in the order of tags; and where each one's rows start."""
     own = persons[here]
-    order = np.argsort(own, kind="stable")
+    order = np.argsort(own)
+    if (own[order][1:] == own[order][:-1]).any():  # a person's rows in their order; where each has one, it is no matter
+        order = np.argsort(own, kind="stable")
     own = own[order]
     start = np.flatnonzero(np.append(True, own[1:] != own[:-1])) if len(own) else np.empty(0, np.intp)
     counts = np.diff(np.append(start, len(own)))

@@ -43,17 +43,17 @@ class Tagger:
     def __init__(self, secret: bytes) -> None:
         self._persons, self._records = (_key(secret, use) for use in (b"person", b"record"))
 
-    def persons(self, column: pa.Array) -> Tags:
-        """The tag of each id. Blank ones get that of the empty text: who needs an id refuses them before."""
-        return _mac(self._persons, id_texts(column))
+    def persons(self, ids: pa.StringArray) -> Tags:
+        """The tag of each id, as `id_texts` writes it. None gets that of the empty text: who needs an id refuses it."""
+        return _mac(self._persons, ids)
 
     def person(self, text: str) -> int:
         """The tag of one id, as a person writes it."""
-        return int(self.persons(pa.array([text], pa.string()))[0])
+        return int(self.persons(id_texts(pa.array([text], pa.string())))[0])
 
-    def records(self, persons: Tags, column: pa.Array) -> Tags:
+    def records(self, persons: Tags, ids: pa.StringArray) -> Tags:
         """A key for each record of a person, by its id: an order that no value of the record decides."""
-        return _mac(self._records, id_texts(column), persons)
+        return _mac(self._records, ids, persons)
 
     def ordinals(self, persons: Tags, numbers: NDArray[np.integer]) -> Tags:
         """A key for each record of a person, by which of the person's records it is."""

@@ -27,7 +27,7 @@ from crossward_site.data import requests, seating, seats
 from crossward_site.data import service as vault
 from crossward_site.data.jobs import JobRunner
 from crossward_site.data.seats import SeatTable
-from crossward_site.data.tags import Tagger, id_texts
+from crossward_site.data.tags import Tagger
 from crossward_site.ledger.tables import ledger
 from crossward_site.site import Site
 from crossward_site.tasks import outbox, runner, service, steps, tables
@@ -191,8 +191,8 @@ def _tags_by_dataset() -> Iterator[None]:
         names[:] = [name]
         return taking(self, name, *others)
 
-    def tagged(self: Any, column: Any) -> Any:
-        return persons(self, pc.binary_join_element_wise(id_texts(column), "".join(names), ""))
+    def tagged(self: Any, ids: Any) -> Any:
+        return persons(self, pc.binary_join_element_wise(ids, "".join(names), ""))
 
     with replaced(vault.Vault, "_taking", named), replaced(Tagger, "persons", tagged):
         yield

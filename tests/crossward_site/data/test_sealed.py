@@ -6,7 +6,6 @@ import errno
 import os
 from concurrent.futures import wait
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from crossward.errors import StorageFailed
 from crossward_site.data import sealed as module
 from crossward_site.data.beside import Beside
-from crossward_site.data.sealed import Frames, Packer, SealedCopy, compact, read_frames, write_cells
+from crossward_site.data.sealed import Frames, SealedCopy, compact, numbered, read_frames, write_cells
 
 SECRET = b"k" * 32
 texts = st.text(max_size=12) | st.sampled_from(
@@ -59,10 +58,9 @@ def test_numbers_are_kept_as_numbers_where_nothing_is_lost() -> None:
 
 
 def sealed(folder, batches):
-    packer = Packer()
     with Frames(folder / "r", SECRET) as frames:
         for batch in batches:
-            frames.write(packer.pack(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64)))
+            frames.write_batch(numbered(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64)))
     cells = np.concatenate([np.full(len(batch), index, np.uint8) for index, batch in enumerate(batches)])
     write_cells(folder / "c", SECRET, cells, [len(batch) for batch in batches])
     return SealedCopy(folder / "r", folder / "c", SECRET, ["tag", "x"])
@@ -152,11 +150,15 @@ def seal_one(path: Path, size: int) -> None:
 
 @pytest.mark.parametrize("size", [10, 5_000, 100_000])
 def test_a_full_disk_is_named_and_leaves_no_part(tmp_path, monkeypatch, size: int) -> None:
-    def full(descriptor: int, mode: str) -> BinaryIO:
-        os.close(descriptor)
-        return Path("/dev/full").open("wb")
+    create = os.open
 
-    monkeypatch.setattr(os, "fdopen", full)
+    def full(path: Path, flags: int, mode: int = 0o777) -> int:
+        if path.suffix != ".part":
+            return create(path, flags, mode)
+        os.close(create(path, flags, mode))
+        return create("/dev/full", os.O_WRONLY)
+
+    monkeypatch.setattr(os, "open", full)
     monkeypatch.setattr(module, "SPARE", -(1 << 62))  # what the folder of devices has left says nothing
     with pytest.raises(StorageFailed, match="Make room"):
         seal_one(tmp_path / "vault-a.records", size)

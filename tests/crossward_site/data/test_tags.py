@@ -11,12 +11,16 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossward_site.data.tags import LONGEST, Tagger, _key, id_texts, lost_digits
+from crossward_site.data.tags import LONGEST, Tagger, Tags, _key, id_texts, lost_digits
 
 SECRET = bytes(range(32))
 TAGGER = Tagger(SECRET)
 
 ids = st.lists(st.one_of(st.none(), st.text(max_size=40), st.text("0123456789", min_size=1, max_size=20)), min_size=1)
+
+
+def tags(column: pa.Array) -> Tags:
+    return TAGGER.persons(id_texts(column))
 
 
 def slow(text: str) -> int:
@@ -31,7 +35,7 @@ def slow(text: str) -> int:
 @given(ids)
 def test_a_column_is_tagged_as_each_id_by_itself(texts) -> None:
     column = pa.array(texts, pa.string())
-    found = TAGGER.persons(column)
+    found = tags(column)
     expected = [slow(text or "") for text in id_texts(column).to_pylist()]
     assert found.tolist() == expected
 
@@ -39,8 +43,8 @@ def test_a_column_is_tagged_as_each_id_by_itself(texts) -> None:
 @given(ids, st.integers(0, 40))
 def test_batches_do_not_matter(texts, cut) -> None:
     column = pa.array(texts, pa.string())
-    parts = [TAGGER.persons(column[:cut]), TAGGER.persons(column[cut:])]
-    assert np.array_equal(np.concatenate(parts), TAGGER.persons(column))
+    parts = [tags(column[:cut]), tags(column[cut:])]
+    assert np.array_equal(np.concatenate(parts), tags(column))
 
 
 @pytest.mark.parametrize(
@@ -61,13 +65,13 @@ def test_batches_do_not_matter(texts, cut) -> None:
     ids=str,
 )
 def test_one_person_is_one_tag_however_a_table_writes_the_id(column) -> None:
-    assert TAGGER.persons(column).tolist() == [TAGGER.person("7"), TAGGER.person("8")]
+    assert tags(column).tolist() == [TAGGER.person("7"), TAGGER.person("8")]
 
 
 def test_other_spellings_are_other_persons() -> None:
     others = [TAGGER.person(text) for text in ("7", "07", "7a", "A", "a", "7.5", "x" * 96, "x" * 97, "x" * 200)]
     assert len(set(others)) == len(others)
-    assert TAGGER.persons(pa.array([7.5])).tolist() == [TAGGER.person("7.5")]
+    assert tags(pa.array([7.5])).tolist() == [TAGGER.person("7.5")]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_other_spellings_are_other_persons() -> None:
 )
 def test_spellings_that_look_alike_are_one_person(one, other) -> None:
     assert TAGGER.person(one) == TAGGER.person(other)
-    assert TAGGER.persons(pa.array([one, "x", other]))[[0, 2]].tolist() == [TAGGER.person(one)] * 2
+    assert tags(pa.array([one, "x", other]))[[0, 2]].tolist() == [TAGGER.person(one)] * 2
 
 
 def test_large_floating_point_numbers_are_no_ids() -> None:
@@ -100,8 +104,8 @@ def test_what_is_no_id() -> None:
 
 
 def test_records_are_ordered_by_person_and_id() -> None:
-    persons = TAGGER.persons(pa.array(["a", "a", "b"]))
-    keys = TAGGER.records(persons, pa.array(["1", "2", "1"]))
+    persons = tags(pa.array(["a", "a", "b"]))
+    keys = TAGGER.records(persons, id_texts(pa.array(["1", "2", "1"])))
     assert len(set(keys.tolist())) == 3
-    assert np.array_equal(keys[2:], TAGGER.records(persons[2:], pa.array([1])))
+    assert np.array_equal(keys[2:], TAGGER.records(persons[2:], id_texts(pa.array([1]))))
     assert len(set(TAGGER.ordinals(persons, np.array([0, 1, 0])).tolist())) == 3
