@@ -13,6 +13,7 @@ may take at the latest. Counts of requests are kept in files that all workers sh
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -134,7 +135,12 @@ def run(app: FastAPI, settings: ServiceSettings) -> None:
     configure_logs(settings.log_level)
     server, listener = new_server(app, settings, _say)
     with listener, stopped_by_signal(server.stop):
-        server.run(sockets=[listener])
+        _serve(server, listener)
+
+
+def _serve(server: Server, listener: socket.socket) -> None:
+    gc.freeze()  # what was loaded stays: to look through all of it again would hold up a request
+    server.run(sockets=[listener])
 
 
 def _say(text: str) -> None:
@@ -304,4 +310,4 @@ def work(create: Callable[[S], FastAPI], settings: S, order: Order) -> None:
 
     server = server_of(app, settings, ready)
     with order.listener as listener, stopped_by_signal(server.stop):
-        server.run(sockets=[listener])
+        _serve(server, listener)
