@@ -84,6 +84,8 @@ def vault(
         path = home / "files" / "table.parquet"
         tell(f"writing {rows:,} rows")
         write_table(path, rows, columns)
+        with path.open("rb") as file:
+            os.fsync(file)  # what is still to be written would be measured with the next step
         tell("reading with pyarrow")
         steps = [_reading(home, columns)]
         settings = SiteSettings(data_dir=home / "site", data_roots={"files": home / "files"}, memory_mb=memory_mb)
