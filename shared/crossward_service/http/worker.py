@@ -7,6 +7,7 @@ is told comes through the pipe, as JSON: where modules are found, how long a sto
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -33,6 +34,7 @@ def order_bytes(path: list[str], stop_seconds: float, settings: str) -> bytes:
 
 def begin() -> Order:
     """Watch for the parent's end from now on, and hear what to do."""
+    gc.set_threshold(200_000)  # as the command does
     numbers = [int(word) for word in sys.argv[1:]]
     for number in numbers:
         os.set_inheritable(number, False)
