@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -44,8 +45,6 @@ _ENVIRONMENT = {
 _BOOT = "import sys; sys.path[:0] = sys.argv[1:]; from crossward_connector.__main__ import main; main()"
 _PIPE = 1 << 20
 _LARGE, _MOST_ROOMS = 1 << 20, 8
-_FREE = 3
-"""How often a room is held while it is looked at, and nobody else has it: by the list, the loop and the count."""
 _ENDING = 10.0
 """Seconds in which a process that has closed its answer must have ended."""
 _AGAIN = "Ask again; if it happens again, export the table anew and report it."
@@ -344,19 +343,18 @@ class _Rooms:
     """Memory for what is read, used again once nobody holds what came before: new pages must all be cleared first."""
 
     def __init__(self) -> None:
-        self._rooms: list[NDArray[np.uint8]] = []
+        self._rooms: list[tuple[NDArray[np.uint8], weakref.ref[NDArray[np.uint8]]]] = []
 
     def of(self, size: int) -> NDArray[np.uint8]:
-        """So many bytes, for as long as anybody holds them."""
+        """So many bytes, for as long as anybody holds this array or a buffer of it (a slice of it does not count)."""
         if size < _LARGE:
             return np.empty(size, np.uint8)
-        for room in self._rooms:
-            if len(room) >= size and sys.getrefcount(room) <= _FREE:
-                return room[:size]
-        if len(self._rooms) == _MOST_ROOMS:
-            self._rooms.pop(0)
-        self._rooms.append(np.empty(size + size // 8, np.uint8))
-        return self._rooms[-1][:size]
+        free = (at for at, (room, lent) in enumerate(self._rooms) if lent() is None and len(room) >= size)
+        at = next(free, None)
+        room = np.empty(size + size // 8, np.uint8) if at is None else self._rooms.pop(at)[0]
+        piece = room[:size]
+        self._rooms = [*self._rooms[1 - _MOST_ROOMS :], (room, weakref.ref(piece))]
+        return piece
 
 
 # -- starting ----------------------------------------------------------------------------------------------------------

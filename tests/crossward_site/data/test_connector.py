@@ -138,6 +138,26 @@ def test_parquet(kind, root, sources) -> None:
 
 
 @BOTH
+def test_what_is_kept_of_a_batch_stays_as_it_was(kind, root, sources) -> None:
+    """Memory is used again, but not while anybody holds even a few values of what was read into it."""
+    numbers = np.arange(4_000_000).reshape(4, -1)
+    pq.write_table(pa.table(list(numbers), names=list("abcd")), root / "table.parquet", row_group_size=50_000)
+    start, kept = 0, []
+    with kind(sources).open(PARQUET, list("abcd")) as found:
+        for number, batch in enumerate(found.batches()):
+            rows = slice(start, start + len(batch))
+            if number % 4:
+                kept.append((rows, batch.column(2).slice(5, 10), batch.column(3).to_numpy()[-10:]))
+            start = rows.stop
+            del batch
+    assert start == numbers.shape[1]
+    assert len(kept) > 10
+    for rows, few, last in kept:
+        assert few.to_pylist() == numbers[2, rows][5:15].tolist()
+        assert (last == numbers[3, rows][-10:]).all()
+
+
+@BOTH
 def test_every_plain_type_of_parquet(kind, root, sources) -> None:
     amounts = pa.array([Decimal("1.25"), None, Decimal("-3.50")], pa.decimal128(10, 2))
     wide = pa.array([Decimal("1" * 30), None, Decimal("-3")], pa.decimal128(38, 0))
