@@ -1,7 +1,10 @@
 """A hundred histories of the whole federation; and the faults that thousands of them must find."""
 
 import json
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +61,42 @@ def test_a_history_is_its_seed_whoever_tells_it():
     assert there["trace"] == here.trace
     assert run(3).trace == here.trace
     assert run(4).trace != here.trace
+
+
+_ENDLESS = """
+import multiprocessing, time
+from concurrent.futures import ProcessPoolExecutor
+from crossward_lab.disasters.campaign import begin
+ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), begin).submit(time.sleep, 1e6).result()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_a_worker_ends_with_its_parent():
+    with subprocess.Popen([sys.executable, "-c", _ENDLESS]) as campaign:
+        while not (workers := _workers(campaign.pid)):
+            assert campaign.poll() is None
+            time.sleep(0.05)
+        campaign.kill()
+    while any(_runs(worker) for worker in workers):
+        time.sleep(0.05)
+
+
+def _workers(parent):
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [child for child in children if b"spawn_main" in _command(child)]
+
+
+def _command(process):
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def _runs(process):
+    """Whether it has a command line still: who is gone has none, nor one whose end nobody has asked for."""
+    return _command(process) != b""
 
 
 def _elsewhere(seed, fault=None):

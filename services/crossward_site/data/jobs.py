@@ -17,6 +17,7 @@ from sqlalchemy import Connection, delete, func, insert, literal, null, select, 
 
 from crossward.errors import Conflict, CrosswardError, NotFound
 from crossward.protocol.canonical import canonical
+from crossward.protocol.problems import UNEXPECTED, nearest_entry, urn
 from crossward_service.db.engine import read, write
 from crossward_service.ops.machine import Worker
 from crossward_site.data.tables import JOB_STATES, JobKind, JobState, jobs
@@ -41,7 +42,10 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it stands. `request` and `result`, what it gave, are JSON: either may be large, and few want to know."""
+    """A job as it stands; `problem` is the type of what it failed of.
+
+    `request` and `result`, what it gave, are JSON: either may be large, and few want to know.
+    """
 
     number: int
     kind: JobKind
@@ -51,6 +55,7 @@ class Job:
     progress: float
     step: str
     result: str | None
+    problem: str
     cause: str
     fix: str
     asked: float
@@ -103,6 +108,7 @@ def ask(site: Site, kind: JobKind, request: dict[str, Any], dataset: str | None 
                 progress=0.0,
                 step="",
                 cancelled=False,
+                problem="",
                 cause="",
                 fix="",
                 asked=now,
@@ -150,6 +156,7 @@ def _job(row: Any) -> Job:
         row.progress,
         row.step,
         row.result,
+        row.problem,
         row.cause,
         row.fix,
         row.asked,
@@ -234,9 +241,10 @@ class JobRunner:
     def _trouble(self, job: Job, error: Exception) -> dict[str, Any]:
         """Why a job failed. What an unexpected error says may quote a cell: only its kind is told."""
         if isinstance(error, CrosswardError):
-            return {"cause": error.cause, "fix": error.fix}
+            return {"problem": urn(nearest_entry(type(error))), "cause": error.cause, "fix": error.fix}
         log.error("job %d (%s) failed: %s", job.number, job.kind, type(error).__name__)
-        return {"cause": f"An unexpected {type(error).__name__}.", "fix": "Nothing was opened. Report it."}
+        cause = f"An unexpected {type(error).__name__}."
+        return {"problem": UNEXPECTED, "cause": cause, "fix": "Nothing was opened. Report it."}
 
     def report(self, number: int, share: float, step: str) -> None:
         """Write down how far a job is; `Cancelled` where it is to end."""

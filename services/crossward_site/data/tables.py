@@ -106,6 +106,7 @@ jobs = Table(
     Column("step", Text, nullable=False),
     Column("cancelled", Boolean, nullable=False),
     Column("result", Text),
+    Column("problem", Text, nullable=False),
     Column("cause", Text, nullable=False),
     Column("fix", Text, nullable=False),
     Column("asked", Float, nullable=False),

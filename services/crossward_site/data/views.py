@@ -104,6 +104,7 @@ class JobView(View):
     progress: float
     step: str
     result: Any
+    problem: str
     cause: str
     fix: str
     asked: Time
@@ -120,6 +121,7 @@ class JobView(View):
             progress=job.progress,
             step=job.step,
             result=None if job.result is None else json.loads(job.result),
+            problem=job.problem,
             cause=job.cause,
             fix=job.fix,
             asked=moment(job.asked),

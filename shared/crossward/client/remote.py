@@ -35,6 +35,14 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> CrosswardE
     return error
 
 
+def error_of_job(problem: str, cause: str, fix: str) -> CrosswardError:
+    """What a job failed of: of its own class if we know it and two sentences make it, else a `RemoteProblem`."""
+    kind, words = BY_URN.get(problem), (_words(cause), _words(fix))
+    if kind is None or issubclass(kind, RemoteProblem | StudyInvalid):
+        return RemoteProblem(*words, type=_words(problem))
+    return kind(*words)
+
+
 def remote(error: BaseException) -> RemoteProblem | None:
     """The answer behind an error that came from another service, with its status; None if the error was born here."""
     if isinstance(error, RemoteProblem):

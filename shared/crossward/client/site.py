@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crossward.client.http import Connected, Json
-from crossward.errors import Conflict, InvalidData
+from crossward.client.remote import error_of_job
+from crossward.errors import Conflict
 from crossward.protocol.constants import FilterKind
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class SiteClient(Connected):
         if job["state"] == "cancelled":
             raise Conflict(f"Job {number} was cancelled.", _after_cancelling(job["kind"]))
         if job["state"] == "failed":
-            raise InvalidData(job["cause"], job["fix"])
+            raise error_of_job(job["problem"], job["cause"], job["fix"])
         result: Json = job["result"]
         return result
 

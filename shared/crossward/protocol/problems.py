@@ -20,6 +20,7 @@ from crossward import errors
 PREFIX = "urn:crossward:problem:"
 MEDIA_TYPE = "application/problem+json"
 INVALID_REQUEST = PREFIX + "invalid-request"
+UNEXPECTED = PREFIX + "unexpected"
 BEARER = 'Bearer realm="crossward"'
 SIGNATURE = 'Signature realm="crossward"'
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -64,7 +65,7 @@ def campaign(seeds: Sequence[int], workers: int, planted: str | None = None) -> 
     os.environ.update(dict.fromkeys(THREADS, "1"))
     context = multiprocessing.get_context("spawn")
     try:
-        with ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare) as pool:
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=begin) as pool:
             for outcomes in pool.map(_tell_all, batches, [planted] * len(batches)):
                 yield from outcomes
     finally:
@@ -75,12 +76,20 @@ def campaign(seeds: Sequence[int], workers: int, planted: str | None = None) -> 
                 os.environ[name] = value
 
 
-def _prepare() -> None:
-    """What every history begins from is there once, and is no garbage."""
+def begin() -> None:
+    """A worker ends with its parent. What every history begins from is there once, and is no garbage."""
+    threading.Thread(target=_end_with_parent, name="disasters-parent", daemon=True).start()
     template(0)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _tell_all(seeds: Sequence[int], planted: str | None) -> list[Outcome]:

@@ -21,9 +21,8 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from starlette.exceptions import HTTPException
 
 from crossward.errors import CrosswardError, StudyInvalid
-from crossward.protocol.problems import INVALID_REQUEST, MEDIA_TYPE, PREFIX, TABLE, Text, nearest_entry, urn
+from crossward.protocol.problems import INVALID_REQUEST, MEDIA_TYPE, PREFIX, TABLE, UNEXPECTED, Text, nearest_entry, urn
 
-UNEXPECTED = PREFIX + "unexpected"
 KEPT = "The details stay where the data are."
 KEPT_FIX = "Look for this request id in the log of the service that answered."
 CLASH = "It contradicts what is stored, perhaps by another request at the same time."

@@ -20,8 +20,8 @@ from fastapi.responses import StreamingResponse
 from crossward import errors
 from crossward.client.addresses import check_url, is_loopback
 from crossward.client.http import NEVER, HttpClient, Retry, Token
-from crossward.client.remote import error_of, remote
-from crossward.protocol.problems import TABLE
+from crossward.client.remote import error_of, error_of_job, remote
+from crossward.protocol.problems import TABLE, UNEXPECTED, urn
 from crossward_service.http import problems
 from crossward_service.http.app import new_app
 
@@ -223,6 +223,19 @@ def test_every_error_survives_the_wire(kind):
     assert str(got) == str(built(kind))
     came = remote(got)
     assert (came.status, came.instance) == (TABLE[kind].status, "id-1")
+
+
+@pytest.mark.parametrize("kind", TABLE, ids=lambda kind: kind.__name__)
+def test_what_a_job_failed_of_is_raised_as_what_it_is(kind):
+    got = error_of_job(urn(kind), "A cause.", "A fix.")
+    assert type(got) is (errors.RemoteProblem if kind is errors.StudyInvalid else kind)
+    assert str(got) == "A cause. A fix."
+
+
+@pytest.mark.parametrize("problem", [UNEXPECTED, "", "urn:other"])
+def test_what_a_job_failed_of_may_be_anything(problem):
+    got = error_of_job(problem, "A cause\x1b.", "")
+    assert (type(got), got.cause) == (errors.RemoteProblem, "A cause .")
 
 
 @pytest.mark.parametrize(

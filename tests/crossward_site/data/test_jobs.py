@@ -8,6 +8,7 @@ import time
 import pytest
 
 from crossward.errors import Conflict, InvalidData, NotFound, Unreachable
+from crossward.protocol.problems import UNEXPECTED, urn
 from crossward_service.db.engine import read, write
 from crossward_site.data import jobs
 from crossward_site.data.jobs import MOST_WAITING, Cancelled, JobRunner
@@ -101,6 +102,7 @@ def test_a_refusal_is_told_with_its_fix_and_nothing_is_opened(site, file) -> Non
     assert job.state is JobState.FAILED
     assert "line 2" in job.cause
     assert job.fix
+    assert job.problem == urn(InvalidData)
     assert Vault(site).datasets() == []
 
 
@@ -112,6 +114,7 @@ def test_an_unexpected_error_is_told_by_its_kind_alone(site, file, caplog) -> No
     runner(site, **{JobKind.OPEN: broken}).run_one()
     job = state(site, 1)
     assert "ValueError" in job.cause
+    assert job.problem == UNEXPECTED
     assert "secretcell" not in job.cause + job.fix + caplog.text
 
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from crossward.client.site import SiteClient
-from crossward.errors import Conflict, CrosswardError, InvalidData, NotReady
+from crossward.errors import Conflict, CrosswardError, InvalidData, NotFound, NotReady
 from crossward.protocol.constants import Role
 from crossward_lab.demo.processes import Service
 from crossward_lab.demo.records import settings_with_root
@@ -147,7 +147,7 @@ def test_check_open_refresh_undo_erase(station) -> None:
     assert "p100" not in json.dumps(client.jobs())
     assert client.verify()["sound"]
     assert client.undo_dataset("patients") == {"version": 2}
-    with pytest.raises(InvalidData, match="are not here any more"):  # one version back, not two
+    with pytest.raises(Conflict, match="are not here any more"):  # one version back, not two
         client.undo_dataset("patients")
     assert client.open_dataset("again", PLACE, MAPPING)["known"] == 398  # who has a seat keeps it
     assert client.undo_dataset("again") == {"version": None}
@@ -157,16 +157,16 @@ def test_check_open_refresh_undo_erase(station) -> None:
 def test_what_is_wrong_is_said_and_nothing_is_opened(station) -> None:
     table = station.files / "table.csv"
     refused = []
-    for text, place in (
-        ("", PLACE),
-        (HEAD, PLACE),
-        (HEAD + rows(0, 20), PLACE | {"path": "other.csv"}),
-        (HEAD + rows(0, 20), PLACE | {"root": "elsewhere"}),
-        (HEAD + rows(0, 20), {"kind": "sql", "connection": "clinic", "query": "SELECT 1"}),
-        (HEAD + rows(0, 20) + "p77,1\n", PLACE),
+    for text, place, kind in (
+        ("", PLACE, InvalidData),
+        (HEAD, PLACE, InvalidData),
+        (HEAD + rows(0, 20), PLACE | {"path": "other.csv"}, InvalidData),
+        (HEAD + rows(0, 20), PLACE | {"root": "elsewhere"}, NotFound),
+        (HEAD + rows(0, 20), {"kind": "sql", "connection": "clinic", "query": "SELECT 1"}, NotFound),
+        (HEAD + rows(0, 20) + "p77,1\n", PLACE, InvalidData),
     ):
         table.write_text(text)
-        with pytest.raises(InvalidData) as refusal:
+        with pytest.raises(kind) as refusal:
             station.client.open_dataset("patients", place, MAPPING, epsilon=1.0)
         refused.append(str(refusal.value))
         assert refusal.value.fix

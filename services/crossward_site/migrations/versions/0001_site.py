@@ -109,6 +109,7 @@ def _data() -> None:
         sa.Column("step", sa.Text, nullable=False),
         sa.Column("cancelled", sa.Boolean, nullable=False),
         sa.Column("result", sa.Text),
+        sa.Column("problem", sa.Text, nullable=False),
         sa.Column("cause", sa.Text, nullable=False),
         sa.Column("fix", sa.Text, nullable=False),
         sa.Column("asked", sa.Float, nullable=False),
