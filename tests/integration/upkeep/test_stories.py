@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from crossward.client import Client, SiteClient
-from crossward.errors import InvalidData
+from crossward.errors import NotReady
 from crossward_coordinator.backup import kind as coordinator_kind
 from crossward_coordinator.settings import CoordinatorSettings
 from crossward_lab.demo.records import DATASET, FILE
@@ -69,7 +69,7 @@ def test_an_old_backup_of_a_site_spends_nothing_until_it_has_caught_up(
             small.wait_for(lambda: site.ledger() == lead.ledger(BRANCH))
             assert site.ledger()[: len(spent)] == spent
             assert site.budget()["epsilon_spent"] == 1.0
-            with pytest.raises(InvalidData, match="does not know who came"):
+            with pytest.raises(NotReady, match="does not know who came"):
                 site.refresh_dataset(DATASET)
 
 
