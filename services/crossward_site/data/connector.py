@@ -262,6 +262,7 @@ class _Child:
             kind, data = self._frame(wire.MOST_JSON)
             if kind == wire.TRAILER:
                 self.faults = wire.faults_of(wire.json_of(data))
+                self._rooms = _Rooms()
                 return
             if kind != wire.PIECE:
                 raise wire.Garbled

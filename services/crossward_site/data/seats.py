@@ -30,14 +30,14 @@ from crossward.errors import InvalidData, InvalidSetting, StorageFailed
 from crossward.privacy.noise import SYSTEM, Randomness
 from crossward.protocol.constants import CELLS
 from crossward_site.data.beside import Pulse, unwatched
-from crossward_site.data.tags import Tags, joined
+from crossward_site.data.tags import Tags
 
 NOBODY = 255
 """The cell of a row that is not kept."""
 
 MAGIC = b"crossward seats 1\n"
 SALT = 32
-PART = 4_000_000
+PART = 2_000_000
 """About so many rows are seated at a time."""
 
 Cells = NDArray[np.uint8]
@@ -225,7 +225,8 @@ def seat(
     are taken by ranges of tags, so that what is needed beside the arrays themselves stays small.
     """
     sizes, cell_of = table.sizes, np.full(len(persons), NOBODY, np.uint8)
-    tags, cells, rows = [], [], []
+    seats, most_seats = 0, len(table) + len(persons)  # what is not filled of this room takes no memory
+    tags, cells, rows = np.empty(most_seats, np.uint64), np.empty(most_seats, np.uint8), np.empty(most_seats, np.uint8)
     old_rows = table.rows_of(dataset)
     were = old_rows > 0 if were is None else were
     count = {"persons": 0, "new": 0, "came": 0, "left": 0, "stayed": 0, "kept": 0}
@@ -249,16 +250,16 @@ def seat(
         before = _woven(old, np.zeros(len(dealt), np.uint8), is_new)
         was = _woven(were[first:last], np.zeros(len(dealt), bool), is_new)
         cell_of[here] = np.repeat(cell[at], kept)
-        tags.append(merged)
-        cells.append(cell.astype(np.uint8))
-        rows.append(np.maximum(before, now).astype(np.uint8))
+        after = seats + len(merged)
+        tags[seats:after], cells[seats:after], rows[seats:after] = merged, cell, np.maximum(before, now)
+        seats = after
         count["persons"] += len(who)
         count["new"] += len(dealt)
         count["came"] += int(np.count_nonzero(~was & (now > 0)))
         count["left"] += int(np.count_nonzero(was & (now == 0)))
         count["stayed"] += int(np.count_nonzero(was & (now > 0)))
         count["kept"] += len(here)
-    seated = _extended(table, joined(tags), np.concatenate(cells), dataset, np.concatenate(rows))
+    seated = _extended(table, tags[:seats], cells[:seats], dataset, rows[:seats])
     return Seated(seated, cell_of, **count)
 
 

@@ -3,7 +3,7 @@
     read     pyarrow.parquet.read_table, once in a process of its own, the median of several processes
     check    `data check` of a served site, over HTTP, with its connector in a process of its own
     open     `data open` of the same site: read, sealed, seated, written down
-    train    a private logistic regression from the sealed copy: unsealed, encoded, fitted
+    train    a private logistic regression from the sealed copy: unsealed, encoded, fitted, in a thread of a served site
 
 Peaks are what the kernel counts as resident at most (VmHWM): of the site's process and, beside it, of its connector.
 While the site works it is asked for its status again and again; the slowest answer is told.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -22,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +35,21 @@ from crossward.client import SiteClient
 from crossward.learning.encoding import Number, Schema
 from crossward.protocol.constants import Role
 from crossward.study import Study, study_for, work
+from crossward_service.http.serve import ready_address
 from crossward_site.data.service import Vault
-from crossward_site.main import init
+from crossward_site.main import init, serve
 from crossward_site.settings import SiteSettings
 
 CHUNK = 1 << 20
 READS = 5
 LARGE = 2 << 30
-"""A file of more bytes is read once, batch by batch: as a whole it may not fit in memory."""
+"""A file of more bytes is read once, one group of rows after the other: as a whole it may not fit in memory.
+
+`iter_batches` is no help: it keeps all groups that it has come by.
+"""
 DATASET = "bench"
 ASK_SECONDS = 0.05
+TRAINED = "trained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +101,19 @@ def vault(
         )
         place, mapping = {"kind": "parquet", "path": "table.parquet"}, {"person": "pid"}
         text = study(columns).to_yaml()
-        with _served(home / "site") as (process, url), SiteClient(url, token) as client:
 
-            def measured(name: str, ask: Callable[[], Any]) -> Step:
-                tell(name)
-                with _watching(process, url, token) as seen:
-                    begun = time.perf_counter()
-                    ask()
-                    seconds = time.perf_counter() - begun
-                return Step(
-                    name, seconds, seconds / steps[0].seconds, seen.site_mb, seen.connector_mb, seen.slowest_answer
-                )
+        def measured(site: _Served, name: str, work: Callable[[], Any]) -> Step:
+            tell(name)
+            with _watching(site, token) as seen:
+                seconds = _timed(work)
+            return Step(name, seconds, seconds / steps[0].seconds, seen.site_mb, seen.connector_mb, seen.slowest_answer)
 
-            steps.append(measured("check", lambda: client.check_data(place, mapping, study=text)))
-            steps.append(measured("open", lambda: client.open_dataset(DATASET, place, mapping, epsilon=1.0)))
-        tell("train")
-        trained = _worker("train", home, columns)
-        steps.append(Step("train", trained["seconds"], trained["seconds"] / steps[0].seconds, trained["peak_mb"]))
+        serving = ("crossward_cli", "site", "serve", "--data-dir", str(home / "site"), "--port", "0")
+        with _served(*serving) as site, SiteClient(site.url, token) as client:
+            steps.append(measured(site, "check", lambda: client.check_data(place, mapping, study=text)))
+            steps.append(measured(site, "open", lambda: client.open_dataset(DATASET, place, mapping, epsilon=1.0)))
+        with _served("crossward_lab.bench.vault", "train", str(home), str(columns)) as site:
+            steps.append(replace(measured(site, "train", site.train), connector_mb=None))
         return VaultReport(rows, columns, path.stat().st_size / 1e6, memory_mb, tuple(steps))
 
 
@@ -139,27 +141,42 @@ def study(columns: int) -> Study:
 def _reading(home: Path, columns: int) -> Step:
     """What pyarrow takes; a large file is read once."""
     large = (home / "files" / "table.parquet").stat().st_size > LARGE
-    found = [_worker("read", home, columns) for _ in range(1 if large else READS)]
+    command, environment = _command("crossward_lab.bench.vault", "read", str(home), str(columns))
+    found = [
+        json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout)
+        for _ in range(1 if large else READS)
+    ]
     return Step("read", statistics.median(one["seconds"] for one in found), 1.0, max(one["peak_mb"] for one in found))
 
 
-# -- one step in a process of its own -------------------------------------------------------------------------------
-def _worker(step: str, home: Path, columns: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "crossward_lab.bench.vault", step, str(home), str(columns)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | _paths())
-    answer: dict[str, float] = json.loads(done.stdout)
-    return answer
-
-
-def _paths() -> dict[str, str]:
-    return {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
-def _read(home: Path) -> float:
+# -- processes -----------------------------------------------------------------------------------------------------
+def _read(home: Path) -> None:
     path = home / "files" / "table.parquet"
     if path.stat().st_size > LARGE:
-        return _timed(lambda: sum(batch.num_rows for batch in pq.ParquetFile(path).iter_batches()))
-    return _timed(lambda: pq.read_table(path))
+        file = pq.ParquetFile(path)
+        for group in range(file.num_row_groups):
+            file.read_row_group(group)
+    else:
+        pq.read_table(path)
+
+
+def _serve_and_train(home: Path, columns: int) -> None:
+    """A site's service that trains once it is told to, and says so on its standard output."""
+    settings = SiteSettings.load(data_dir=home / "site", port=0)
+    site, wanted = settings.open_site(), study(columns)
+
+    def train() -> None:
+        try:
+            sys.stdin.readline()
+            rows = Vault(site).rows(wanted, Role.TARGET, DATASET, work.trained_levels(wanted, Role.TARGET))
+            work.train(wanted, Role.TARGET, rows.X, rows.y, rows.spans)
+            print(TRAINED, flush=True)
+        except BaseException:
+            signal.raise_signal(signal.SIGTERM)  # whoever waits hears of it
+            raise
+
+    threading.Thread(target=train, daemon=True).start()
+    serve(settings)
 
 
 def _timed(work: Callable[[], Any]) -> float:
@@ -168,36 +185,55 @@ def _timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
-def _train(home: Path, columns: int) -> float:
-    settings = SiteSettings.load(data_dir=home / "site")
-    site, wanted = settings.open_site(), study(columns)
-
-    def train() -> None:
-        rows = Vault(site).rows(wanted, Role.TARGET, DATASET, work.trained_levels(wanted, Role.TARGET))
-        work.train(wanted, Role.TARGET, rows.X, rows.y, rows.spans)
-
-    return _timed(train)
+def _command(module: str, *words: str) -> tuple[list[str], dict[str, str]]:
+    quiet = {"CROSSWARD_LOG_LEVEL": "ERROR", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return [sys.executable, "-m", module, *words], os.environ | quiet
 
 
 def _main(step: str, home: Path, columns: int) -> None:
-    seconds = _read(home) if step == "read" else _train(home, columns)
-    print(json.dumps({"seconds": seconds, "peak_mb": _peak(os.getpid())}))
+    if step == "train":
+        _serve_and_train(home, columns)
+    else:
+        seconds = _timed(lambda: _read(home))
+        print(json.dumps({"seconds": seconds, "peak_mb": _peak(os.getpid())}))
 
 
-# -- a served site --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A site's service in a process of its own."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def train(self) -> None:
+        """Have it train, and wait until it has."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        if TRAINED not in self.process.stdout.readline():
+            raise RuntimeError("The site has not trained; its own words are above.")
+
+
 @contextmanager
-def _served(home: Path) -> Iterator[tuple[int, str]]:
+def _served(module: str, *words: str) -> Iterator[_Served]:
     """A site's service, as `crossward site serve` starts it, until it has answered."""
-    command = [sys.executable, "-m", "crossward_cli", "site", "serve", "--data-dir", str(home), "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | _paths())
+    command, environment = _command(module, *words)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
+    )
     try:
         assert process.stdout is not None
-        url = next(word for line in process.stdout for word in line.decode().split() if word.startswith("http://"))
-        threading.Thread(target=process.stdout.read, daemon=True).start()
-        yield process.pid, url
+        url = next((address for line in process.stdout if (address := ready_address(line)) is not None), None)
+        if url is None:
+            raise RuntimeError("The site has not started; its own words are above.")
+        yield _Served(process, url)
     finally:
         process.terminate()
         process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 @dataclass(slots=True)
@@ -208,14 +244,14 @@ class _Seen:
 
 
 @contextmanager
-def _watching(process: int, url: str, token: str) -> Iterator[_Seen]:
+def _watching(site: _Served, token: str) -> Iterator[_Seen]:
     """Ask the site again and again how it is, and see how much memory it and its connector take."""
-    seen, done = _Seen(), threading.Event()
+    seen, done, process = _Seen(), threading.Event(), site.process.pid
     with suppress(OSError):
         Path(f"/proc/{process}/clear_refs").write_text("5")  # peaks are counted from here
 
     def watch() -> None:
-        with SiteClient(url, token) as client:
+        with SiteClient(site.url, token) as client:
             while not done.is_set():
                 begun = time.perf_counter()
                 client.status()

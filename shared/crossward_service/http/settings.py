@@ -22,6 +22,7 @@ from sqlalchemy.engine import make_url
 from crossward.client.addresses import check_url
 from crossward.errors import InvalidSetting
 
+PREFIX = "CROSSWARD_"
 CONFIG = "CROSSWARD_CONFIG"
 SHORTEST_SECRET = 16
 # Long enough that a random secret holds none of them by chance.
@@ -49,6 +50,13 @@ def settings_file(data_dir: str | Path) -> Path | None:
     return beside if beside.is_file() else None
 
 
+def _place(setting: str, config: Path | None) -> str:
+    """Where a setting was said: variables overrule the file."""
+    if (variable := f"{PREFIX}{setting}".upper()) in os.environ:
+        return variable
+    return "the CROSSWARD_* variables" if config is None else str(config)
+
+
 class ServiceSettings(BaseSettings):
     """The settings every service has; a service adds its own by subclassing, and may rename its database file.
 
@@ -58,7 +66,7 @@ class ServiceSettings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="CROSSWARD_",
+        env_prefix=PREFIX,
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
@@ -93,9 +101,8 @@ class ServiceSettings(BaseSettings):
             raise
         except ValidationError as error:
             wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors())
-            raise InvalidSetting(
-                f"Settings refused: {wrong}.", f"Correct {config or 'the CROSSWARD_* variables'}."
-            ) from None
+            places = dict.fromkeys(_place(str(e["loc"][0]) if e["loc"] else "", config) for e in error.errors())
+            raise InvalidSetting(f"Settings refused: {wrong}.", f"Correct {' and '.join(places)}.") from None
         except ValueError as error:  # a file that is not TOML
             raise InvalidSetting(f"The settings cannot be read: {error}.", f"Correct {config}.") from None
         finally:

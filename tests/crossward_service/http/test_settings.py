@@ -69,6 +69,19 @@ def test_a_missing_file_is_not_ignored(monkeypatch, tmp_path):
         ServiceSettings.load()
 
 
+@pytest.mark.parametrize("said", [(), ("file",), ("variable",), ("file", "variable")], ids=" and ".join)
+def test_what_is_wrong_is_to_be_corrected_where_it_was_said(config, monkeypatch, tmp_path, said):
+    if "file" in said:
+        config("prot = 1\n")
+    if "variable" in said:
+        monkeypatch.setenv("CROSSWARD_LOG_LEVEL", "LOUD")
+    with pytest.raises(InvalidSetting) as refused:
+        ServiceSettings.load(**({} if said else {"port": -1}))
+    places = {"file": str(tmp_path / "service.toml"), "variable": "CROSSWARD_LOG_LEVEL"}
+    named = " and ".join(places[one] for one in reversed(said)) or "the CROSSWARD_* variables"
+    assert refused.value.fix == f"Correct {named}."
+
+
 @pytest.mark.parametrize(
     "secret", ["", "short", "changeme-changeme", "your-secret-goes-here", "a" * 40, "Password123456789"]
 )
