@@ -1,5 +1,8 @@
 """CSV files: how one is written is found by looking at its beginning; its rows come as texts, in bounded memory.
 
+What no person told and the line of names does not show is a guess, and is said to be one: a record must not decide how
+others are read.
+
 The file is cut into chunks of whole records here, and Arrow reads each chunk. So the line of every record is known,
 quoted line breaks and blank lines included, and a record without an end is found before it fills the memory.
 """
@@ -22,6 +25,9 @@ from numpy.typing import NDArray
 
 from crossward.errors import EmptyData
 from crossward_connector.tables import (
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
     MOST_FAULTS,
     Fault,
     Faults,
@@ -112,7 +118,13 @@ class CsvReading:
         self._data = self._blocks.first()
         head = self._header(options)
         self.form = Form(
-            "csv", tuple(head.names), head.delimiter, self._blocks.encoding, head.decimal, self._blocks.bom
+            "csv",
+            tuple(head.names),
+            head.delimiter,
+            self._blocks.encoding,
+            head.decimal,
+            self._blocks.bom,
+            guesses=(*((ENCODING,) if self._blocks.guessed else ()), *head.guesses),
         )
         self._delimiter = head.delimiter
         chosen = columns_of(head.names, wanted, self.faults)
@@ -153,9 +165,13 @@ class CsvReading:
         line = int(records.lines(self._line)[0])
         self._check_names(names, line)
         decimal = options.decimal or _find_decimal(lines[1:], delimiter)
+        guesses = (
+            *((DELIMITER,) if delimiter != (told or self._find_delimiter(lines[:1], None)) else ()),
+            *((DECIMAL,) if decimal != (options.decimal or ".") else ()),
+        )
         self._drop(records, 0)
         self._blocks.widen(len(names))
-        return _Header(names, delimiter, decimal)
+        return _Header(names, delimiter, decimal, guesses)
 
     def _record(self, records: _Records, row: int) -> str:
         start, end = records.span(row)
@@ -427,6 +443,7 @@ class _Header:
     names: list[str]
     delimiter: str
     decimal: str
+    guesses: tuple[str, ...]
 
 
 # -- bytes to UTF-8 ----------------------------------------------------------------------------------------------------
@@ -446,6 +463,7 @@ class _Blocks:
         start = self._take(SAMPLE)
         _check_kind(start, faults)
         self.encoding = self._find_encoding(start, told)
+        self.guessed = not told and self.encoding != self._find_encoding(_first_line(start), None)
         self._start, self._big = start, start.startswith(codecs.BOM_UTF16_BE)
         self._decoder: Any = None
         if self.encoding not in ("utf-8", "ascii"):
@@ -542,6 +560,11 @@ class _Blocks:
         data: bytes = text.encode("utf-8", "replace")
         self._lines += _count_lines(data)
         return data
+
+
+def _first_line(start: bytes) -> bytes:
+    """The line of names, or what is there of it; of a file of two bytes a character, to the first byte of its end."""
+    return re.split(rb"[\r\n]", start, maxsplit=1)[0]
 
 
 def _check_kind(start: bytes, faults: Faults) -> None:

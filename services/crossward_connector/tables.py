@@ -75,12 +75,17 @@ class Fault:
         return InvalidData(f"{place}{self.cause}", self.fix)
 
 
+DELIMITER, ENCODING, DECIMAL = "delimiter", "encoding", "decimal"
+"""What may have to be told about a CSV."""
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """How a table is written, as it was found or told.
 
     `kind` is csv, parquet or sql. `decimal` is a comma where a CSV's numbers are written so. `total_rows` is known
-    beforehand of Parquet alone. `short` columns are floating-point numbers of 32 bits or fewer: no ids.
+    beforehand of Parquet alone. `short` columns are floating-point numbers of 32 bits or fewer: no ids. `guesses` names
+    what was neither told nor follows from the line of column names, but was found by looking at records.
     """
 
     kind: str
@@ -91,6 +96,7 @@ class Form:
     bom: bool = False
     total_rows: int | None = None
     short: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
 
 
 class Table(Protocol):

@@ -18,7 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from crossward.errors import CrosswardError, EmptyData, InvalidData, InvalidSetting
-from crossward_connector.tables import MOST_FAULTS, TYPES, Fault, Form, Limits, Longs, Piece
+from crossward_connector.tables import (
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
+    MOST_FAULTS,
+    TYPES,
+    Fault,
+    Form,
+    Limits,
+    Longs,
+    Piece,
+)
 
 FORM, PIECE, BATCH, TRAILER, ERROR = b"F", b"P", b"B", b"T", b"E"
 HEAD = struct.Struct("<cQ")
@@ -149,12 +160,14 @@ def form_of(value: Any, limits: Limits) -> tuple[Form, pa.Schema]:
             bool(about["bom"]),
             None if total is None else _number(total),
             tuple(_words(name) for name in about["short"]),
+            tuple(_words(name) for name in about["guesses"]),
         )
         schema = pa.schema([(_words(name), TYPES[kind]) for name, kind in columns])
     except (KeyError, TypeError, ValueError):
         raise Garbled from None
     if (
         not set(form.short) <= set(names)
+        or not set(form.guesses) <= {DELIMITER, ENCODING, DECIMAL}
         or len(names) > limits.columns
         or len(schema) > len(names)
         or not set(schema.names) <= set(names)

@@ -53,6 +53,28 @@ def test_a_decimal_comma_is_found_where_it_can_stand(data, decimal):
     assert read(data)[0].form.decimal == decimal
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("data", "guesses"),
+    [
+        ("a;b\n1;2.5\n", ()),
+        ("a;b\n1;2,5\n", ("decimal",)),
+        ("a;b\n1;n\u00e4\n", ("encoding",)),
+        ("\u00e4;b\n1;n\u00e4\n", ()),  # the column names show it
+        ("a b,c;d,e;f\n" + "1;2;3\n" * 9, ("delimiter",)),
+        ("a b,c;d;e;f\n" + "1;2;3;4\n" * 9, ()),
+        ("sep=;\na b,c,d;e\n1;2\n", ()),
+    ],
+)
+def test_what_only_records_show_is_a_guess(data, guesses, end):
+    assert read(data.replace("\n", end).encode("cp1252"))[0].form.guesses == guesses
+
+
+def test_what_is_told_is_no_guess():
+    options = CsvOptions(delimiter=";", encoding="cp1252", decimal=",")
+    assert read("a b,c;d,e;f\n1;n\u00e4;2,5\n".encode("cp1252"), options=options)[0].form.guesses == ()
+
+
 def test_what_is_told_is_believed():
     options = CsvOptions(delimiter="|", encoding="latin-1", decimal=",")
     table, rows = read("a|b;c\nü|1;2\n".encode("latin-1"), options=options)

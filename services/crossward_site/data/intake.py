@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from crossward.errors import EmptyData, InvalidData
 from crossward.study import Study
-from crossward_connector.tables import Form, Table
+from crossward_connector.tables import DECIMAL, DELIMITER, ENCODING, Form, Table
 from crossward_site.data.beside import Beside
 from crossward_site.data.likeness import Likeness
 from crossward_site.data.mapping import DataMap
@@ -98,6 +98,7 @@ def taking_in(
     what the persons are like, where that is to be compared.
     """
     names = tuple(name for name in table.form.names if name not in mapping.identity)
+    check_told(table)
     check_columns(table.form.names, mapping, study)
     reader = None if study is None else Reader(study, mapping, table.form.decimal)
     fit = None if study is None else Fit.empty(study)
@@ -117,7 +118,7 @@ def taking_in(
                 fit.add(reader.read(batch))
             if likeness is not None:
                 likeness.add(batch, persons)
-            sealing.do(partial(_seal, frames, batch, names, persons))
+            sealing.do(partial(_seal, frames, batch, names, persons, table.form.decimal))
             taking.persons.extend(persons)
             taking.lengths.append(len(batch))
             progress(0.8 * table.progress, f"{taking.rows:,} rows read")
@@ -138,8 +139,28 @@ def taking_in(
         sealing.finish()
 
 
-def _seal(frames: Frames, batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> None:
-    frames.write_batch(numbered(batch, names, persons))
+def _seal(frames: Frames, batch: pa.RecordBatch, names: Sequence[str], persons: Tags, decimal: str) -> None:
+    frames.write_batch(numbered(batch, names, persons, decimal))
+
+
+def check_told(table: Table) -> None:
+    """Refuse a CSV of which the records tell how it is written: one record would decide how all others are read."""
+    if guesses := table.form.guesses:
+        cause, fix = guess_words(table.form, guesses[0])
+        raise InvalidData(f"{table.where}: {cause}", fix)
+
+
+def guess_words(form: Form, guess: str) -> tuple[str, str]:
+    """What was found by looking at records, and how to say it: a cause and a fix."""
+    option, value, cause = {
+        DELIMITER: ("--separator", repr(form.delimiter), "cells seem to be separated otherwise than the first line's"),
+        ENCODING: ("--encoding", form.encoding, f"records are not UTF-8; they seem to be {form.encoding}"),
+        DECIMAL: ("--decimal", form.decimal, "numbers seem to be written with a decimal comma"),
+    }[guess]
+    return (
+        f"Its {cause}, and nothing says so but its records.",
+        f"Look whether that is right, and say so: {option} {value}",
+    )
 
 
 def check_columns(there: Sequence[str], mapping: DataMap, study: Study | None) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, func, insert, literal, null, select, 
 from crossward.errors import Conflict, CrosswardError, NotFound
 from crossward.protocol.canonical import canonical
 from crossward.protocol.problems import UNEXPECTED, nearest_entry, urn
-from crossward_service.db.engine import read, write
+from crossward_service.db.engine import forget, read, write
 from crossward_service.ops.machine import Worker
 from crossward_site.data.tables import JOB_STATES, JobKind, JobState, jobs
 from crossward_site.site import Site
@@ -237,6 +237,8 @@ class JobRunner:
             self._move(connection, job.number, state, JobState.RUNNING, request="{}", **outcome)  # unless it has ended
             oldest = connection.execute(select(func.max(jobs.c.number))).scalar_one() - KEPT
             connection.execute(delete(jobs).where(jobs.c.number <= oldest, jobs.c.state.in_(JOB_STATES.ends)))
+        if job.kind is JobKind.ERASE:  # what was asked names persons
+            forget(self._site.engine)
 
     def _trouble(self, job: Job, error: Exception) -> dict[str, Any]:
         """Why a job failed. What an unexpected error says may quote a cell: only its kind is told."""

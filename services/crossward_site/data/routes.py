@@ -113,7 +113,10 @@ def get_job(site: OpenSite, number: Number) -> JobView:
 
 @router.delete("/jobs/{number}")
 def cancel_job(site: OpenSite, runner: SiteJobs, number: Number) -> JobView:
-    """End a job; what it did not finish has not happened. An AUC that was charged stays so, and can be asked again."""
+    """End a job; what it did not finish has not happened.
+
+    An AUC that was charged stays so, and can be asked again. Persons who were erased from some copies are gone there.
+    """
     job = jobs.cancel(site, number)
     runner.wake()
     return JobView.of(job)

@@ -13,7 +13,6 @@ number, batch by batch; what a value means for a study is decided when it is rea
 
 from __future__ import annotations
 
-import errno
 import hmac
 import json
 import os
@@ -34,7 +33,7 @@ from numpy.typing import NDArray
 
 from crossward.errors import StorageFailed
 from crossward_site.data.beside import Pulse, ahead, unwatched
-from crossward_site.data.straight import Outflow, Room
+from crossward_site.data.straight import Outflow, Room, leave_some, settle
 from crossward_site.data.tags import Tags
 
 MAGIC = b"crossward sealed 1\n"
@@ -48,17 +47,16 @@ DISTINCT = 0.25
 TRIED, WORTH = 1 << 11, 0.9
 """A frame is compressed if its first rows then have at most this share of their bytes: some numbers cannot be."""
 
-SPARE = 64 << 20
-"""So many bytes of the disk are left to everything else."""
-
 _SMALLER, _AS_IT_IS = pa.ipc.IpcWriteOptions(compression="lz4"), pa.ipc.IpcWriteOptions()
 
 
-def damaged(path: Path, why: str) -> StorageFailed:
+class Damaged(StorageFailed):
+    """A sealed copy that cannot be read."""
+
+
+def damaged(path: Path, why: str) -> Damaged:
     """A sealed copy that is not as it was written."""
-    return StorageFailed(
-        f"The sealed copy {path.name} is damaged: {why}.", "Restore it from a backup, or refresh the data."
-    )
+    return Damaged(f"The sealed copy {path.name} is damaged: {why}.", "Restore it from a backup, or refresh the data.")
 
 
 class Frames:
@@ -91,7 +89,7 @@ class Frames:
                 frame.write(json.dumps({"frames": self._count}).encode())
             self._file.finish()
             self._part.replace(self._path)
-            _settle(self._path.parent)
+            settle(self._path.parent)
         except OSError as failure:
             self._give_up()
             raise _unwritten(failure) from failure
@@ -124,16 +122,10 @@ class Frames:
         yield frame
         frame.finish()
         try:
-            self._leave_some(self._file.filled)
+            leave_some(self._file.fileno(), self._file.filled)
             self._file.flow()
         except OSError as error:
             raise _unwritten(error) from error
-
-    def _leave_some(self, size: int) -> None:
-        """A table that is too large for the disk must not take what the ledger needs to go on."""
-        about = os.fstatvfs(self._file.fileno())
-        if about.f_bavail * about.f_frsize < size + SPARE:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class _Frame:
@@ -195,7 +187,7 @@ def read_frames(path: Path, secret: bytes) -> Iterator[pa.Buffer]:
                 yield pa.py_buffer(data)
                 count += 1
     except OSError as error:
-        raise StorageFailed(
+        raise Damaged(
             f"The sealed copy {path.name} cannot be read: {error.strerror}.",
             "Restore it from a backup, or refresh the data.",
         ) from error
@@ -207,15 +199,6 @@ def _key(secret: bytes, name: str) -> bytes:
 
 def _nonce(count: int) -> bytes:
     return count.to_bytes(12, "big")
-
-
-def _settle(folder: Path) -> None:
-    """A name is on disk once its folder is."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unwritten(error: OSError) -> StorageFailed:
@@ -232,9 +215,9 @@ class Batch:
     cells: NDArray[np.uint8]
 
 
-def numbered(batch: pa.RecordBatch, names: Sequence[str], persons: Tags) -> pa.RecordBatch:
+def numbered(batch: pa.RecordBatch, names: Sequence[str], persons: Tags, decimal: str) -> pa.RecordBatch:
     """A batch as it is sealed: its persons' tags, and columns by their number, so that no name is in the way."""
-    columns = [compact(batch.column(batch.schema.get_field_index(name))) for name in names]
+    columns = [compact(batch.column(batch.schema.get_field_index(name)), decimal) for name in names]
     return pa.RecordBatch.from_arrays([pa.array(persons), *columns], [TAG, *map(str, range(len(names)))])
 
 
@@ -250,11 +233,14 @@ def _pack(batch: pa.RecordBatch, sink: pa.NativeFile, options: pa.ipc.IpcWriteOp
         writer.write_batch(batch)
 
 
-def compact(column: pa.Array) -> pa.Array:
-    """A column in the least room that loses nothing."""
+def compact(column: pa.Array, decimal: str) -> pa.Array:
+    """A column in the least room that loses nothing, neither a value nor what it means.
+
+    Where decimals have a comma, 5.5 is no number: as one it would be read, in batches where all texts look so.
+    """
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
         return column
-    for kind in (pa.int64(), pa.float64()):
+    for kind in (pa.int64(), pa.float64()) if decimal == "." else (pa.int64(),):
         try:
             numbers = column.cast(kind)
         except pa.ArrowInvalid:

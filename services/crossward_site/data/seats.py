@@ -30,6 +30,7 @@ from crossward.errors import InvalidData, InvalidSetting, StorageFailed
 from crossward.privacy.noise import SYSTEM, Randomness
 from crossward.protocol.constants import CELLS
 from crossward_site.data.beside import Pulse, unwatched
+from crossward_site.data.straight import leave_some, settle
 from crossward_site.data.tags import Tags
 
 NOBODY = 255
@@ -106,16 +107,18 @@ class SeatTable:
         parts: list[bytes | NDArray[Any]] = [MAGIC, salt, len(head).to_bytes(4, "big"), head]
         parts += [self.tags.astype("<u8", copy=False), self.cells, *(self.rows[name] for name in names)]
         digest = hashlib.sha256()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                leave_some(file.fileno(), sum(map(len, parts[:4])) + (9 + len(names)) * len(self))
                 for part in parts:
                     data = part if isinstance(part, bytes) else _bytes(part)
                     digest.update(data)
                     file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            settle(path.parent)
         except OSError as error:
+            path.unlink(missing_ok=True)
             raise StorageFailed(f"The table of seats cannot be written: {error.strerror}.", "Make room.") from error
         return digest.hexdigest()
 

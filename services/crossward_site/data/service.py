@@ -45,7 +45,7 @@ from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import AnyPlace, Place
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit, ReportView, TableReport
-from crossward_site.data.sealed import SealedCopy, write_cells
+from crossward_site.data.sealed import Damaged, SealedCopy, write_cells
 from crossward_site.data.seats import NOBODY, PART, Seated, SeatTable, ranges, seat
 from crossward_site.data.tables import datasets, opt_outs, seat_tables, versions
 from crossward_site.data.tags import Tagger, Tags
@@ -154,7 +154,8 @@ class Vault:
                 f"Keep person: {now.mapping.person}, and name the column so in the file or the query.",
             )
         with self._taking(name, place, mapping, now.records_per_person, study, progress, now) as taken:
-            _check_same_people(name, taken.seated)
+            if taken.knows_who_left:
+                _check_same_people(name, taken.seated)
             with write(self._site.engine) as connection:
                 version = load_dataset(connection, name).version + 1
                 connection.execute(update(datasets).where(datasets.c.name == name).values(version=version))
@@ -227,7 +228,7 @@ class Vault:
             strange = 0 if known is None or new is None else likeness.changed(known, new, intake.where, share)
             told(0.95, "writing down")
             site.machine.reach("vault-sealed")
-            yield Taken(file, intake, seated, version, digest, strange)
+            yield Taken(file, intake, seated, version, digest, strange, were is not None)
             site.machine.reach("vault-registered")
         except BaseException:
             with suppress(CrosswardError):  # a commit that failed may have happened: only the database knows
@@ -310,7 +311,7 @@ class Vault:
     def erase(self, persons: Sequence[str], progress: Progress = unheard) -> int:
         """Remove persons from every sealed copy, and keep them out of all to come; gives the number of rows.
 
-        Their seats stay, and what was spent stays spent.
+        Their seats stay, and what was spent stays spent. Copy by copy: one that cannot be read holds up no other.
         """
         site, tagger = self._site, Tagger(self._site.secret)
         tags = np.array(sorted({tagger.person(person) for person in persons}), np.uint64)
@@ -320,12 +321,34 @@ class Vault:
             if new:
                 connection.execute(insert(opt_outs), [{"tag": tag, "since": site.clock()} for tag in new])
             copies = connection.execute(_SEALED).all()
-        gone, told = 0, Told(progress)
-        for number, row in enumerate(copies):
-            told(number / len(copies), f"{row.dataset}, version {row.version}")
-            gone += self._erase_from(row.dataset, row.version, row.sealed, tags, told.pulse)
+        gone, told, left = 0, Told(progress), dict[str, StorageFailed]()
+        try:
+            for number, row in enumerate(copies):
+                told(number / len(copies), f"{row.dataset}, version {row.version}")
+                try:
+                    gone += self._erase_from(row.dataset, row.version, row.sealed, tags, told.pulse)
+                except StorageFailed as error:
+                    if not (isinstance(error, Damaged) and self._let_go(row.dataset, row.version)):
+                        left[f"version {row.version} of {row.dataset}"] = error
+        except BaseException:
+            with suppress(CrosswardError):
+                _sweep(site)
+            raise
         tidy(site)
+        for why in left.values():
+            cause = f"They are still in {', '.join(left)}, and nowhere else: {why.cause}"
+            raise StorageFailed(cause, f"{why.fix} Then erase them again.")
         return gone
+
+    def _let_go(self, name: str, version: int) -> bool:
+        """Give up a damaged copy of an earlier version; False where one is owed a release from it, or it is current."""
+        site = self._site
+        with write(site.engine) as connection:
+            given_up = not usage.is_wanted(site, connection, name, version)
+            if given_up:
+                of = (versions.c.dataset == name) & (versions.c.version == version)
+                connection.execute(update(versions).where(of).values(sealed=None))
+        return given_up
 
     def _erase_from(self, name: str, version: int, sealed: str, tags: Tags, pulse: Pulse) -> int:
         site, file = self._site, _new_name(self._site)
@@ -458,6 +481,7 @@ class Taken:
     seats_before: int
     digest: str
     changed: int
+    knows_who_left: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Large files that go straight to the disk, past the system's cache of pages.
+"""What the vault asks of a disk: that names stay, that room is left, and large files that go straight to it.
+
+Those go past the system's cache of pages.
 
 To copy a gigabyte into that cache takes longer than to seal it, and what is in use makes room for what nobody reads
 soon. Worse, others wait: when the ledger flushes its few bytes, a file system may first write out all that others left
@@ -19,6 +21,26 @@ BLOCK = 4096
 
 _STRAIGHT: int = getattr(os, "O_DIRECT", 0)
 _UNKNOWN = (errno.EINVAL, errno.EOPNOTSUPP)
+
+
+SPARE = 64 << 20
+"""So many bytes of the disk are left to everything else."""
+
+
+def leave_some(descriptor: int, size: int) -> None:
+    """Room for so many bytes more: a table that is too large for the disk must not take what the ledger needs."""
+    about = os.fstatvfs(descriptor)
+    if about.f_bavail * about.f_frsize < size + SPARE:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def settle(folder: Path) -> None:
+    """A name is on disk once its folder is."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class Room:
@@ -94,6 +116,7 @@ class Outflow:
         if not self._closed:
             self._closed = True
             os.close(self._descriptor)
+            self._descriptor = -1
 
     def _write(self, data: memoryview) -> None:
         while data:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from crossward.errors import CrosswardError
 from crossward.study import Study
 from crossward.study.features import StudyFeature
-from crossward_connector.tables import Table
+from crossward_connector.tables import DECIMAL, ENCODING, Table
 from crossward_site.data.beside import Pulse, unwatched
 from crossward_site.data.check_views import CheckReport, ColumnCheck, FeatureCheck
 from crossward_site.data.counting import Column, FeatureTally, Keys, Seen, mix, number_keys
-from crossward_site.data.intake import SHORT, WHOLE
+from crossward_site.data.intake import SHORT, WHOLE, guess_words
 from crossward_site.data.mapping import Codes, DataMap
 from crossward_site.data.reading import (
     NumberColumn,
@@ -92,9 +92,11 @@ class _Survey:
         names = list(form.names)
         if form.bom:
             tell("note", "The file begins with a byte order mark.", "Nothing: it is skipped.")
-        if form.kind == "csv" and form.decimal == ",":
+        for guess in form.guesses:
+            tell("error", *guess_words(form, guess))
+        if form.decimal == "," and DECIMAL not in form.guesses:
             tell("note", "Numbers are read with a decimal comma.", "Give the file's decimal if that is wrong.")
-        if form.kind == "csv" and form.encoding not in ("", "utf-8", "ascii"):
+        if form.encoding not in ("", "utf-8", "ascii") and ENCODING not in form.guesses:
             cause = f"The file is read as {form.encoding}, not UTF-8."
             tell("note", cause, "Look at a name with an accent; give the encoding if it is another, or save as UTF-8.")
         if form.kind == "csv" and len(names) == 1 and any(mark in names[0] for mark in ";\t|,"):

@@ -34,7 +34,7 @@ _EXACT = 2.0**53
 """From here on not every whole number is a floating-point number."""
 
 _UNSEEN = r"\p{Cf}"
-_UUID, _UUID_BYTES = r"^\s*\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?\s*$", 36
+_UUID, _UUID_BYTES = r"^\s*\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?\s*$", 36
 
 
 class Tagger:
@@ -66,7 +66,8 @@ def id_texts(column: pa.Array) -> pa.StringArray:
     """Ids as texts: the number 7.0, the texts "7.0", "+7" and " 7 ", and 7 are one person. None where there is none.
 
     So are two spellings that look alike (Unicode's compatibility form: full-width digits, letters with their accents
-    apart, marks that nobody sees), and a UUID in capitals. Zeros in front and the case of other ids tell persons apart.
+    apart, marks that nobody sees), and a UUID in capitals or braces. Zeros in front and the case of other ids tell
+    persons apart.
     """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -78,6 +79,7 @@ def id_texts(column: pa.Array) -> pa.StringArray:
         column = _whole(column)
     texts = pc.utf8_trim_whitespace(_alike(column.cast(pa.string())))
     texts = pc.replace_substring_regex(texts, r"^\+?(-?[0-9]+)(\.0*)?$", r"\1")
+    texts = pc.replace_substring_regex(texts, r"^-(0+)$", r"\1")
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
@@ -121,7 +123,8 @@ def _alike(texts: pa.StringArray) -> pa.StringArray:
     if pc.all(pc.string_is_ascii(texts)).as_py() is False:
         texts = pc.utf8_normalize(pc.replace_substring_regex(texts, _UNSEEN, ""), "NFKC")
     if pc.any(pc.greater_equal(pc.binary_length(texts), _UUID_BYTES)).as_py():
-        texts = pc.if_else(pc.match_substring_regex(texts, _UUID), pc.ascii_lower(texts), texts)
+        plain = pc.ascii_lower(pc.replace_substring_regex(texts, _UUID, r"\1"))
+        texts = pc.if_else(pc.match_substring_regex(texts, _UUID), plain, texts)
     return texts
 
 

@@ -31,10 +31,18 @@ def first_version(connection: Connection, name: str) -> int:
 
 def is_needed(site: Site, connection: Connection, name: str, version: int) -> bool:
     """The current version, the one before while the current may be undone, and one of which a release is owed."""
-    current = int(connection.execute(_CURRENT, {"name": name}).scalar_one())
-    if version == current or (version == current - 1 and not is_charged(site, connection, name, current)):
-        return True
-    return _is_owed(site, connection, name, version)
+    current = _current(connection, name)
+    may_come_back = version == current - 1 and not is_charged(site, connection, name, current)
+    return may_come_back or is_wanted(site, connection, name, version)
+
+
+def is_wanted(site: Site, connection: Connection, name: str, version: int) -> bool:
+    """The current version, and one of which a release is owed."""
+    return version == _current(connection, name) or _is_owed(site, connection, name, version)
+
+
+def _current(connection: Connection, name: str) -> int:
+    return int(connection.execute(_CURRENT, {"name": name}).scalar_one())
 
 
 def is_charged(site: Site, connection: Connection, name: str, version: int) -> bool:

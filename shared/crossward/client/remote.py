@@ -37,7 +37,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> CrosswardE
 
 def error_of_job(problem: str, cause: str, fix: str) -> CrosswardError:
     """What a job failed of: of its own class if we know it and two sentences make it, else a `RemoteProblem`."""
-    kind, words = BY_URN.get(problem), (_words(cause), _words(fix))
+    kind, words = BY_URN.get(_words(problem)), (_words(cause), _words(fix))
     if kind is None or issubclass(kind, RemoteProblem | StudyInvalid):
         return RemoteProblem(*words, type=_words(problem))
     return kind(*words)

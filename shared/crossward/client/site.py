@@ -236,4 +236,8 @@ class SiteClient(Connected):
 def _after_cancelling(kind: str) -> str:
     if kind == "auc":
         return "If it was charged, it stays so: the same epsilon again goes on, and costs nothing more."
+    if kind == "erase":
+        return (
+            "They are kept out of all that is opened from now on, and may be in sealed copies still: erase them again."
+        )
     return "Nothing was changed. Ask again."

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, Table, create_engine, event, exc
@@ -114,7 +114,8 @@ def _sqlite(url: URL, patience: float) -> Engine:
 def _set_up(connection: Any) -> None:
     """Make a new connection one that a ledger may use, or refuse it: SQLite may leave a setting as it was."""
     connection.isolation_level = None  # the driver would begin transactions by itself, too late
-    for name, word, value in (("journal_mode", "WAL", "wal"), ("synchronous", "FULL", 2), ("foreign_keys", "ON", 1)):
+    settings = (("journal_mode", "WAL", "wal"), ("synchronous", "FULL", 2), ("foreign_keys", "ON", 1))
+    for name, word, value in (*settings, ("secure_delete", "ON", 1)):
         connection.execute(f"PRAGMA {name} = {word}").close()
         if connection.execute(f"PRAGMA {name}").fetchone() != (value,):
             raise sqlite3.OperationalError(f"{name} cannot be {word} here")
@@ -133,6 +134,14 @@ def _postgresql(url: URL, patience: float) -> Engine:
 
     event.listen(engine, "connect", configure)
     return engine
+
+
+def forget(engine: Engine) -> None:
+    """Let what was deleted or overwritten go from SQLite's log too, unless somebody is reading what was before."""
+    if engine.dialect.name == "sqlite":
+        with closing(engine.raw_connection()) as connection:
+            driver: Any = connection.driver_connection
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
 
 
 @contextmanager

@@ -232,7 +232,7 @@ def test_what_a_job_failed_of_is_raised_as_what_it_is(kind):
     assert str(got) == "A cause. A fix."
 
 
-@pytest.mark.parametrize("problem", [UNEXPECTED, "", "urn:other"])
+@pytest.mark.parametrize("problem", [UNEXPECTED, "", "urn:other", None, ["urn"]])
 def test_what_a_job_failed_of_may_be_anything(problem):
     got = error_of_job(problem, "A cause\x1b.", "")
     assert (type(got), got.cause) == (errors.RemoteProblem, "A cause .")

@@ -18,6 +18,7 @@ from crossward.learning.encoding import Category, Flag, Number, Schema
 from crossward.study import study_for
 from crossward_site.data.mapping import DataMap, value_text
 from crossward_site.data.reading import Reader, column_of, nearest
+from crossward_site.data.sealed import compact
 
 SCHEMA = Schema(
     (
@@ -216,6 +217,28 @@ def test_decimal_commas_where_they_are_said_to_be() -> None:
     assert X[:, 0].tolist() == [0, 0.75, 0, 0, 0, 0, -1, 0]
     assert (notes.unread.tolist(), notes.missing.tolist()) == ([2, 3, 7], [4, 5])
     assert read("glucose", ["5,5", "7"], decimal=",", recode={"5,5": 7.5})[0][:, 0].tolist() == [1, 0.75]
+
+
+WHOLE = ["0", "1", "2", "7", "10", "126", "-0", "-8", "-9", "99999999999999999999", "9007199254740993"]
+REAL = ["0.0", "1.0", "2.0", "7.0", "10.0", "-0.0", "-9.0", "0.5", "1.5", "5.5", "5.50", "90.5", "1,0", "1,5", "5,5"]
+EXTREME = ["1e3", "1000000000000000.0", "123456789012345.6", "0.0001", "0.00001", "inf", "nan"]
+POOL = st.sampled_from([*WHOLE, *REAL, *EXTREME, "NA", "yes", "no", "True", "J", "N", "thin", "<0.3"])
+
+
+@settings(max_examples=300)
+@given(st.lists(POOL, min_size=1, max_size=3), st.sampled_from(".,"), st.data())
+def test_a_sealed_copy_is_read_as_the_table_itself(pool, decimal, data) -> None:
+    """However a batch is kept: no record decides what those beside it mean."""
+    names = ("GLU", "bmi", "grade", "smokes", "family", "ill")
+    cells = st.lists(st.none() | st.sampled_from(pool), min_size=4, max_size=4)
+    whole = pa.record_batch({name: pa.array(data.draw(cells), pa.string()) for name in names})
+    kept = pa.RecordBatch.from_arrays([compact(column, decimal) for column in whole.columns], list(names))
+    reader = Reader(STUDY, DataMap.from_data(MAPPING), decimal)
+    table, copy = reader.read(whole), reader.read(kept)
+    assert np.array_equal(table.X, copy.X)
+    assert np.array_equal(table.y, copy.y)
+    for row in range(4):
+        assert np.array_equal(reader.read(whole.slice(row, 1)).X, copy.X[row : row + 1])
 
 
 def test_units_that_look_wrong_and_values_that_cannot_be() -> None:

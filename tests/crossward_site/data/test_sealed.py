@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from crossward.errors import StorageFailed
 from crossward_site.data import sealed as module
+from crossward_site.data import straight
 from crossward_site.data.beside import Beside
 from crossward_site.data.sealed import Frames, SealedCopy, compact, numbered, read_frames, write_cells
 
@@ -43,24 +44,25 @@ texts = st.text(max_size=12) | st.sampled_from(
 
 
 @settings(max_examples=400)
-@given(st.lists(st.none() | texts, min_size=1, max_size=50))
-def test_texts_come_back_as_they_were(values) -> None:
+@given(st.lists(st.none() | texts, min_size=1, max_size=50), st.sampled_from(".,"))
+def test_texts_come_back_as_they_were(values, decimal) -> None:
     column = pa.array(values, pa.string())
-    assert compact(column).cast(pa.string()).equals(column)
+    assert compact(column, decimal).cast(pa.string()).equals(column)
 
 
 def test_numbers_are_kept_as_numbers_where_nothing_is_lost() -> None:
-    assert compact(pa.array(["1", "22", None])).type == pa.int64()
-    assert compact(pa.array(["1.5", "22", None])).type == pa.float64()
+    assert compact(pa.array(["1", "22", None]), ".").type == compact(pa.array(["1", "22"]), ",").type == pa.int64()
+    assert compact(pa.array(["1.5", "22", None]), ".").type == pa.float64()
+    assert compact(pa.array(["1.5", "22", None]), ",").type == pa.string()  # with decimal commas 1.5 is no number
     for odd in (["1.50"], ["007"], ["0x10"], ["1e5"], ["<0.3"], ["nan"], ["1,5"]):
-        assert compact(pa.array(odd)).type == pa.string(), odd
-    assert pa.types.is_dictionary(compact(pa.array(["yes", "no"] * 50)).type)
+        assert compact(pa.array(odd), ".").type == pa.string(), odd
+    assert pa.types.is_dictionary(compact(pa.array(["yes", "no"] * 50), ".").type)
 
 
 def sealed(folder, batches):
     with Frames(folder / "r", SECRET) as frames:
         for batch in batches:
-            frames.write_batch(numbered(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64)))
+            frames.write_batch(numbered(batch, ["tag", "x"], np.arange(len(batch), dtype=np.uint64), "."))
     cells = np.concatenate([np.full(len(batch), index, np.uint8) for index, batch in enumerate(batches)])
     write_cells(folder / "c", SECRET, cells, [len(batch) for batch in batches])
     return SealedCopy(folder / "r", folder / "c", SECRET, ["tag", "x"])
@@ -131,6 +133,28 @@ def test_every_flipped_bit_and_every_cut_is_noticed(tmp_path) -> None:
         list(read_frames(tmp_path / "f", SECRET))
 
 
+def frames_of(path: Path) -> list[bytes]:
+    """The frames as they lie in the file, each with its length before it, the last one too."""
+    data, at, found = path.read_bytes(), len(module.MAGIC), []
+    while at < len(data):
+        end = at + 8 + int.from_bytes(data[at : at + 8], "big")
+        found.append(data[at:end])
+        at = end
+    return found
+
+
+def test_frames_are_not_exchanged_doubled_or_left_out(tmp_path) -> None:
+    with Frames(tmp_path / "f", SECRET) as frames:
+        for data in (b"same", b"same", b"else"):
+            frames.write(data)
+    one, two, three, end = frames_of(tmp_path / "f")
+    assert one != two  # what is the same looks different: no nonce comes twice
+    for order in ([two, one, three], [one, one, three], [one, three], [one, two, three, three], [three, two, one]):
+        (tmp_path / "f").write_bytes(b"".join([module.MAGIC, *order, end]))
+        with pytest.raises(StorageFailed, match="not as it was written"):
+            list(read_frames(tmp_path / "f", SECRET))
+
+
 def test_what_was_not_finished_has_no_name(tmp_path) -> None:
     def broken() -> None:
         with Frames(tmp_path / "f", SECRET) as frames:
@@ -159,14 +183,14 @@ def test_a_full_disk_is_named_and_leaves_no_part(tmp_path, monkeypatch, size: in
         return create("/dev/full", os.O_WRONLY)
 
     monkeypatch.setattr(os, "open", full)
-    monkeypatch.setattr(module, "SPARE", -(1 << 62))  # what the folder of devices has left says nothing
+    monkeypatch.setattr(straight, "SPARE", -(1 << 62))  # what the folder of devices has left says nothing
     with pytest.raises(StorageFailed, match="Make room"):
         seal_one(tmp_path / "vault-a.records", size)
     assert not list(tmp_path.iterdir())
 
 
 def test_the_last_bytes_of_a_disk_are_left_to_the_ledger(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(module, "SPARE", 1 << 62)
+    monkeypatch.setattr(straight, "SPARE", 1 << 62)
     with pytest.raises(StorageFailed, match="Make room"):
         seal_one(tmp_path / "vault-a.records", 10)
     assert not list(tmp_path.iterdir())
@@ -176,11 +200,11 @@ def test_nothing_is_written_after_a_frame_that_could_not_be(tmp_path, monkeypatc
     """Also where it was asked for before that was seen: the file would lack a frame, and have its name."""
     room = iter([True, False])
 
-    def leave_some(frames: Frames, size: int) -> None:
+    def leave_some(descriptor: int, size: int) -> None:
         if not next(room, True):
             raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(Frames, "_leave_some", leave_some)
+    monkeypatch.setattr(module, "leave_some", leave_some)
     with pytest.raises(StorageFailed, match="Make room"):
         seal_two_beside(tmp_path / "vault-a.records")
     assert not list(tmp_path.iterdir())

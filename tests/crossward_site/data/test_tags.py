@@ -80,6 +80,8 @@ def test_other_spellings_are_other_persons() -> None:
         ("M\u00fcller-7", "Mu\u0308ller-7"),
         ("\uff21\uff11", "A1"),
         ("0b9f3c1e-7d2a-4e6b-9c55-aa10bb20cc30", " 0B9F3C1E-7D2A-4E6B-9C55-AA10BB20CC30"),
+        ("0b9f3c1e-7d2a-4e6b-9c55-aa10bb20cc30", "{0B9F3C1E-7D2A-4E6B-9C55-AA10BB20CC30} "),
+        ("0", "-0"),
     ],
 )
 def test_spellings_that_look_alike_are_one_person(one, other) -> None:

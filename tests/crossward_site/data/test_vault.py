@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -26,11 +27,14 @@ from crossward.protocol.constants import FilterKind, Role, TaskKind
 from crossward.protocol.ledger.lines import LineKind, ReserveBody
 from crossward.study.work import levels as levels_of
 from crossward_service.db.engine import read, write
+from crossward_service.ops.machine import Machine
+from crossward_site.data import straight
 from crossward_site.data.connector import InProcess
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import Connection, FilePlace, QueryPlace, Sources
-from crossward_site.data.service import Vault, kept_files, load_counts, load_dataset, tidy
+from crossward_site.data.service import Vault, kept_files, load_counts, load_dataset, open_copy, tidy
 from crossward_site.data.survey import survey
+from crossward_site.data.tags import Tagger
 from crossward_site.site import Site
 from crossward_site.tasks.tables import TaskState, tasks
 
@@ -438,6 +442,129 @@ def test_who_left_is_told_once_and_a_slow_turnover_is_no_reason_to_refuse(site, 
     assert (report.came, report.left, report.new) == (10, 10, 0)  # who returns has the old seat
     with pytest.raises(InvalidData, match="missing"):
         vault.refresh("a", place(tmp_path, HEAD + table(30, 70)))
+
+
+def damage(site: Site, vault: Vault, name: str) -> None:
+    file = site.home / f"vault-{vault.dataset(name).sealed}.records"
+    data = bytearray(file.read_bytes())
+    data[-5] ^= 1
+    file.write_bytes(data)
+
+
+def is_in_copies(site: Site, vault: Vault, name: str, person: str) -> bool:
+    tag = Tagger(site.secret).person(person)
+    return any(tag in batch.persons for batch in open_copy(site, vault.dataset(name)).batches(()))
+
+
+def test_a_damaged_copy_holds_up_no_erasure(site, tmp_path) -> None:
+    vault = Vault(site)
+    where = place(tmp_path, HEAD + table(40))
+    for name, budget in (("a", BUDGET), ("b", None)):
+        vault.open(name, where, MAP, budget)
+    damage(site, vault, "a")
+    with pytest.raises(StorageFailed, match=r"still in version 1 of a, and nowhere else") as refused:
+        vault.erase(["p1"])
+    assert "refresh the data" in refused.value.fix
+    assert not is_in_copies(site, vault, "b", "p1")
+    vault.refresh("a")  # as it says
+    assert not is_in_copies(site, vault, "a", "p1")
+    assert len(list(site.home.glob("vault-*.records"))) == 3  # the damaged one may come back by an undo
+    assert vault.erase(["p1"]) == 0
+    assert len(list(site.home.glob("vault-*.records"))) == 2
+    with read(site.engine) as connection:
+        assert {path.name for path in site.home.glob("vault-*")} == kept_files(connection)
+
+
+def test_a_damaged_copy_of_which_a_release_is_owed_is_not_given_up(site, tmp_path) -> None:
+    vault = Vault(site)
+    version = vault.open("a", place(tmp_path, HEAD + table(40)), MAP, BUDGET).version
+    charge(site, "a", version)
+    damage(site, vault, "a")
+    vault.refresh("a")
+    with pytest.raises(StorageFailed, match="still in version 1 of a"):
+        vault.erase(["p1"])
+    assert not is_in_copies(site, vault, "a", "p1")
+
+
+def test_an_erasure_that_is_cut_leaves_no_copy_with_the_persons_behind(site, tmp_path) -> None:
+    class CutError(Exception):
+        pass
+
+    def cut(_: float, step: str) -> None:
+        if step.startswith("b"):
+            raise CutError
+
+    vault = Vault(site)
+    where = place(tmp_path, HEAD + table(40))
+    for name, budget in (("a", BUDGET), ("b", None)):
+        vault.open(name, where, MAP, budget)
+    with pytest.raises(CutError):
+        vault.erase(["p1"], cut)
+    assert not is_in_copies(site, vault, "a", "p1")
+    with read(site.engine) as connection:
+        assert {path.name for path in site.home.glob("vault-*")} == kept_files(connection)
+
+
+def test_a_damaged_copy_is_mended_where_many_have_come_and_gone(site, tmp_path) -> None:
+    """It cannot say who was there last, and all who ever were are no measure."""
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(100)), MAP, BUDGET)
+    for start in (40, 80, 120):
+        vault.refresh("a", place(tmp_path, HEAD + table(100, start)))
+    damage(site, vault, "a")
+    report = vault.refresh("a").report
+    assert (report.new, report.persons) == (0, 100)
+
+
+def test_a_name_is_on_disk_before_the_ledger_knows_it(site, tmp_path, monkeypatch) -> None:
+    """Of each file of the vault: its bytes first, then its folder, then the line."""
+    done, sync = [], os.fsync
+
+    def fsync(descriptor: int) -> None:
+        done.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    def reach(self: Machine, point: str) -> None:
+        done.append(Path(point))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(type(site.machine), "reach", reach)
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(40)), MAP, BUDGET)
+    named = done[: done.index(Path("vault-sealed"))]
+    assert {path.suffix for path in named if path.name.startswith("vault-")} >= {".part", ".seats"}
+    for at, path in enumerate(named):
+        assert path == site.home or site.home in named[at:], path
+    done.clear()
+    vault.undo("a")
+    seats = next(at for at, path in enumerate(done) if path.suffix == ".seats")
+    assert done[seats + 1] == site.home
+
+
+def test_a_full_disk_keeps_no_table_of_seats(site, tmp_path, monkeypatch) -> None:
+    vault = Vault(site)
+    vault.open("a", place(tmp_path, HEAD + table(40)), MAP, BUDGET)
+    before = {path.name for path in site.home.iterdir()}
+    monkeypatch.setattr(straight, "SPARE", 1 << 62)
+    with pytest.raises(StorageFailed, match="Make room"):
+        vault.undo("a")
+    assert {path.name for path in site.home.iterdir()} == before
+
+
+def test_what_only_records_tell_of_a_table_must_be_said(site, study, tmp_path) -> None:
+    """One record with a decimal comma would otherwise decide how all others are read."""
+    vault = Vault(site)
+    points = "".join(f"p{k};5.{k % 9};0;no;0\n" for k in range(40))
+    for line, option in (("p99;5,5;0;no;0\n" * 50, "--decimal ,"), ("p99;5;0;n\u00e4;0\n", "--encoding cp1252")):
+        (tmp_path / "files" / "t.csv").write_bytes((HEAD.replace(",", ";") + line + points).encode("cp1252"))
+        with pytest.raises(InvalidData, match="nothing says so but its records") as refused:
+            vault.open("a", FilePlace(kind="csv", path="t.csv"), MAP, BUDGET)
+        assert refused.value.fix.endswith(option)
+        with site.connectors.open(FilePlace(kind="csv", path="t.csv"), None, lenient=True) as found:
+            report = survey(found, MAP, study)
+        assert not report.ready
+        assert any(option in problem.fix for problem in report.problems)
+    assert vault.open("a", FilePlace(kind="csv", path="t.csv", encoding="cp1252"), MAP, BUDGET).report.rows == 41
 
 
 def test_who_was_erased_is_not_missing(site, tmp_path) -> None:
