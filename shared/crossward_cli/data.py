@@ -35,13 +35,15 @@ StudyFile = Annotated[Path | None, typer.Option(help="A study file that the data
 PerPerson = Annotated[int, typer.Option(min=1, max=100, help="Keep at most so many of a person's records.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Separator = Annotated[
-    str | None, typer.Option(help="What separates a CSV's cells, such as ';' or tab; else it is found.")
+    str | None, typer.Option(help="What separates a CSV's cells, such as ';' or tab; else as the names show.")
 ]
-Decimal = Annotated[str | None, typer.Option(help="A CSV's decimal sign, '.' or ','; else it is found.")]
-Encoding = Annotated[str | None, typer.Option(help="A CSV's encoding, such as cp1252; else it is found.")]
+Decimal = Annotated[str | None, typer.Option(help="A CSV's decimal sign, '.' or ','; else a point.")]
+Encoding = Annotated[str | None, typer.Option(help="A CSV's encoding, such as cp1252; else UTF-8.")]
 
 PARQUET = (".parquet", ".pq")
 MOST_NAMED = 5
+MANY = 0.1
+"""A larger share of clipped values is told: some are usual."""
 SENSIBLE = 10.0
 """Beyond this a lifetime epsilon is said to promise little."""
 
@@ -126,6 +128,8 @@ def open_data(
                     "The site has no budget yet.", "Say what each person may lose for life: --epsilon 1."
                 )
             say(_meaning(known, records_per_person), wrap=True)
+            if replaced := _replaced(budget, epsilon):
+                say(replaced, wrap=True)
             _confirm(f"Open {name}?")
         with following(json) as heard:
             report = client.open_dataset(
@@ -139,7 +143,8 @@ def open_data(
                 study=_study(study),
                 heard=heard,
             )
-    tell(report, _opened(name, report), as_json=json)
+    replaced = _replaced(budget, epsilon)
+    tell(report, "\n".join([_opened(name, report), *([replaced] if replaced else [])]), as_json=json)
 
 
 @group.command("refresh")
@@ -178,11 +183,16 @@ def refresh(
 
 @group.command("undo")
 def undo(
-    name: Dataset, site_token: SiteToken, site: SiteUrl = LOOPBACK_TARGET, ca: Ca = None, json: Json = False
+    name: Dataset,
+    site_token: SiteToken,
+    whole: Annotated[bool, typer.Option("--all", help="All versions: the dataset is gone.")] = False,
+    site: SiteUrl = LOOPBACK_TARGET,
+    ca: Ca = None,
+    json: Json = False,
 ) -> None:
     """Take the last version back; refused once anything was charged for it."""
     with at_site(site, site_token, ca) as client, following(json) as heard:
-        left = client.undo_dataset(name, heard)
+        left = client.undo_dataset(name, heard, whole=whole)
     tell(left, _undone(name, left), as_json=json)
 
 
@@ -276,7 +286,8 @@ def cancel(
     """End a job. What it did not finish has not happened; an AUC that was charged stays so, and can be asked again."""
     with at_site(site, site_token, ca) as client:
         job = client.cancel_job(number)
-    tell(job, f"Job {number} is {job['state']}; it ends as soon as it looks up.", as_json=json)
+    ends = job["state"] in ("waiting", "running")
+    tell(job, f"Job {number} is {job['state']}{'; it ends as soon as it looks up' if ends else ''}.", as_json=json)
 
 
 def recover(
@@ -355,12 +366,24 @@ def _doubts(report: dict[str, Any]) -> list[str]:
     if labelled and fit["unlabelled"]:
         doubts.append(f"{_count(fit['unlabelled'], 'row')} without a label that can be read: nothing learns from them.")
     if unread:
-        named = ", ".join(f"{name} {count:,}" for name, count in list(unread.items())[:MOST_NAMED])
-        more = f" and {len(unread) - MOST_NAMED} more" if len(unread) > MOST_NAMED else ""
-        doubts.append(f"Values that cannot be read and count as missing: {named}{more}.")
+        doubts.append(f"Values that cannot be read and count as missing: {_named(unread)}.")
+    outside = {
+        name: counts["clipped"]
+        for name, counts in fit["features"].items()
+        if counts["clipped"] > MANY * max(1, fit["rows"] - counts["missing"] - counts["unread"])
+    }
+    if outside:
+        doubts.append(f"Values outside of the study's range, which count as its end: {_named(outside)}.")
     if doubts:
         doubts.append("`crossward site data check`, asked the same way, tells the lines, and what mends them.")
     return [f"For the study {fit['study']}: {doubts[0]}", *doubts[1:]] if doubts else []
+
+
+def _named(counts: dict[str, int]) -> str:
+    """The features that have most of something, with how many values."""
+    ordered = sorted(counts, key=lambda name: -counts[name])
+    more = f" and {len(ordered) - MOST_NAMED} more" if len(ordered) > MOST_NAMED else ""
+    return ", ".join(f"{name} {counts[name]:,}" for name in ordered[:MOST_NAMED]) + more
 
 
 def _who(report: dict[str, Any]) -> str:
@@ -387,9 +410,17 @@ def _meaning(epsilon: float, records: int) -> str:
         f"Each person at this site may lose epsilon {epsilon:g}, for life, in all data and studies together.{each}\n"
         f"Whoever suspects something about a person with 1 % may after everything be sure of it with at most "
         f"{after[0]:.3g} %, and with 50 % at most {after[1]:.3g} %.\n"
-        "The budget is final once the first study is charged; until then `data undo` takes this back."
+        "The budget is final once the first study is charged; until then opening data with another --epsilon "
+        "replaces it, and `data undo` takes the data back."
         + ("\nAbove 10 it promises next to nothing: common choices are 0.1 to 10." if epsilon > SENSIBLE else "")
     )
+
+
+def _replaced(budget: dict[str, Any] | None, epsilon: float | None) -> str:
+    """That everybody's budget becomes another one, where it does."""
+    if budget is None or epsilon is None or budget["epsilon"] == epsilon:
+        return ""
+    return f"This replaces the budget of every person here: epsilon {budget['epsilon']:g} becomes {epsilon:g}."
 
 
 def _confirm_erasure(count: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 import typer.testing
 
 from crossward.client import SiteClient
-from crossward.errors import Conflict, InvalidEpsilon, InvalidSetting, NotReady
+from crossward.errors import Conflict, InvalidEpsilon, InvalidSetting, NotReady, Unreachable
 from crossward_cli import connections
 from crossward_cli.main import commands
 
@@ -229,6 +229,34 @@ def test_opening_says_what_the_study_cannot_use(crossward, monkeypatch):
     assert "For the study" not in crossward(*command)
 
 
+def test_opening_says_what_lies_outside_of_the_range(crossward, monkeypatch):
+    def feature(clipped):
+        return {"missing": 100, "unread": 0, "clipped": clipped, "recoded": 0}
+
+    features = {"bmi": feature(1), "hb": feature(900), "age": feature(110)}
+    fit = REPORT["fit"] | {"rows": 1100, "positives": 5, "unlabelled": 0, "features": features}
+    Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT | {"fit": fit})
+    shown = crossward("site", "data", "open", "hearts", "files/a.csv", "--person", "p", "--yes", *TOKEN)
+    assert "outside of the study's range, which count as its end: hb 900, age 110." in " ".join(shown.split())
+
+
+def test_opening_says_that_it_replaces_the_budget(crossward, monkeypatch):
+    Asked(monkeypatch, budget=BUDGET, open_dataset=REPORT)
+    command = ("site", "data", "open", "hearts", "files/a.csv", "--person", "p", "--yes", *TOKEN)
+    assert "epsilon 3 becomes 50" in " ".join(crossward(*command, "--epsilon", "50").split())
+    for options in ((), ("--epsilon", "3")):
+        assert "becomes" not in crossward(*command, *options)
+
+
+def test_who_loses_the_site_is_told_that_the_job_goes_on(crossward, monkeypatch):
+    def gone(client, number):
+        raise Unreachable("No answer.", "Ask again.")
+
+    monkeypatch.setattr(SiteClient, "job", gone)
+    with pytest.raises(Unreachable, match="The job goes on: crossward site data follow 7"):
+        crossward("site", "data", "follow", "7", *TOKEN)
+
+
 def test_a_large_budget_is_said_to_promise_little_and_a_name_must_be_plain(crossward, monkeypatch):
     Asked(monkeypatch, open_dataset=REPORT)
     command = ("files/a.csv", "--person", "p", *TOKEN)
@@ -293,7 +321,12 @@ def test_a_job_that_was_left_says_what_it_gave(crossward, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [("open", "Nothing was changed"), ("auc", "If it was charged, it stays so")]
+    ("kind", "words"),
+    [
+        ("open", "Nothing was changed"),
+        ("auc", "If it was charged, it stays so"),
+        ("erase", "may be in sealed copies still"),
+    ],
 )
 def test_a_job_that_was_cancelled_says_what_is_left_of_it(crossward, monkeypatch, kind, words):
     monkeypatch.setattr(SiteClient, "job", lambda client, number: {"kind": kind, "state": "cancelled"})
@@ -340,7 +373,7 @@ def test_undo_erase_recover_jobs(crossward, monkeypatch):
     monkeypatch.setattr(SiteClient, "jobs", lambda client: [job])
     monkeypatch.setattr(SiteClient, "cancel_job", lambda client, number: job | {"state": "cancelled"})
     assert "50%" in crossward("site", "data", "jobs", *TOKEN)
-    assert "cancelled" in crossward("site", "data", "cancel", "7", *TOKEN)
+    assert crossward("site", "data", "cancel", "7", *TOKEN) == "Job 7 is cancelled.\n"
 
 
 def test_a_report_is_tables_for_people_and_json_for_machines(crossward, monkeypatch):

@@ -25,6 +25,8 @@ from crossward_site.data.sealed import Frames, numbered
 from crossward_site.data.tags import Growing, Tagger, Tags, id_texts, lost_digits
 
 SHORT = "holds floating-point numbers of 32 bits or fewer, which keep no more than seven digits of an id"
+SHORTENED = r"^[0-9](?:[.,][0-9]+)?[eE]\+[0-9]+$"
+"""What Excel and others make of an id that is too long for them."""
 WHOLE = "Export the column as a text, or as whole numbers."
 
 Progress = Callable[[float, str], None]
@@ -195,7 +197,7 @@ def _known(
 
 def _identities(table: Table, batch: pa.RecordBatch, column: str, what: str, row: int) -> pa.StringArray:
     """The ids of a column; every record needs one."""
-    ids = batch.column(batch.schema.get_field_index(column))
+    ids = batch.column(column)
     if column in table.form.short:
         raise InvalidData(f"{table.where}: column {column!r}, which names the {what}, {SHORT}.", WHOLE)
     if (lost := lost_digits(ids)).any():
@@ -205,6 +207,12 @@ def _identities(table: Table, batch: pa.RecordBatch, column: str, what: str, row
             WHOLE,
         )
     texts = id_texts(ids)
+    if pc.any(short := pc.match_substring_regex(texts, SHORTENED)).as_py():
+        first = row + int(np.argmax(short.fill_null(False).to_numpy(zero_copy_only=False)))
+        cause = "holds a number in scientific notation, which has lost digits"
+        raise InvalidData(
+            f"{table.where}, {table.line(first)}: column {column!r}, which names the {what}, {cause}.", WHOLE
+        )
     if texts.null_count:
         first = row + int(np.argmax(texts.is_null().to_numpy(zero_copy_only=False)))
         raise InvalidData(

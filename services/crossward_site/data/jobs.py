@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, delete, func, insert, literal, null, select, update
+from sqlalchemy.exc import DataError
 
 from crossward.errors import Conflict, CrosswardError, NotFound
 from crossward.protocol.canonical import canonical
@@ -233,6 +234,12 @@ class JobRunner:
             if self._stopping.is_set():  # connections are cut then: whether that was it shows after the next start
                 return
             state, outcome = JobState.FAILED, self._trouble(job, error)
+        try:
+            self._close(job, state, outcome)
+        except DataError as error:  # words that cannot be stored: done again, it would end no other way
+            self._close(job, JobState.FAILED, self._trouble(job, error))
+
+    def _close(self, job: Job, state: JobState, outcome: Mapping[str, Any]) -> None:
         with write(self._site.engine) as connection:
             self._move(connection, job.number, state, JobState.RUNNING, request="{}", **outcome)  # unless it has ended
             oldest = connection.execute(select(func.max(jobs.c.number))).scalar_one() - KEPT

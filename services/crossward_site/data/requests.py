@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 from pydantic import Field
+from sqlalchemy import Connection
 
 from crossward.privacy.budget import Budget
 from crossward.protocol.constants import FilterKind
@@ -84,6 +85,12 @@ class Named(Form):
     name: Slug
 
 
+class Undo(Named):
+    """A dataset whose last version, or all of it, is taken back."""
+
+    whole: bool = False
+
+
 class Erase(Form):
     """Persons, by the ids that the hospital's tables use."""
 
@@ -157,8 +164,12 @@ def _undo(site: Site, request: dict[str, Any], report: Report) -> Any:
     def undone(before: Dataset | None) -> Any:
         return {"version": None if before is None else before.version}
 
-    name = Named.model_validate(request).name
-    return undone(Vault(site).undo(name, lambda connection, before: report.end(connection, undone(before))))
+    asked = Undo.model_validate(request)
+
+    def ending(connection: Connection, before: Dataset | None) -> None:
+        report.end(connection, undone(before))
+
+    return undone(Vault(site).undo(asked.name, ending, whole=asked.whole))
 
 
 def _erase(site: Site, request: dict[str, Any], report: Report) -> Any:

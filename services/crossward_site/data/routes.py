@@ -65,10 +65,10 @@ def refresh_dataset(site: OpenSite, runner: SiteJobs, name: Slug, new: requests.
 
 
 @router.post("/datasets/{name}/undo", status_code=202)
-def undo_version(site: OpenSite, runner: SiteJobs, name: Slug) -> JobView:
-    """Take the last version back; refused once anything was charged for it."""
+def undo_version(site: OpenSite, runner: SiteJobs, name: Slug, whole: bool = False) -> JobView:
+    """Take the last version back, or the whole dataset; refused once anything was charged for it."""
     Vault(site).dataset(name)
-    return asked(site, runner, JobKind.UNDO, requests.Named(name=name), name)
+    return asked(site, runner, JobKind.UNDO, requests.Undo(name=name, whole=whole), name)
 
 
 @router.get("/datasets/{name}/report")

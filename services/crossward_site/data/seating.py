@@ -49,7 +49,10 @@ def table_at(site: Site, connection: Connection, version: int) -> SeatTable:
     """An earlier table that is still here."""
     row = connection.execute(select(seat_tables).where(seat_tables.c.version == version)).one_or_none()
     if row is None:
-        raise Conflict("The seats of the version before are not here any more.", "Bring a new version instead.")
+        raise Conflict(
+            "The seats of the version before are not here any more.",
+            "Take the whole dataset back (undo --all), or bring a new version.",
+        )
     return SeatTable.load(_file(site, row.file), row.commitment)
 
 

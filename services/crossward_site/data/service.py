@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, true, update
 
 from crossward.errors import (
     AlreadyOpen,
@@ -267,46 +267,49 @@ class Vault:
         return dataset
 
     # -- undoing and erasing --------------------------------------------------------------------------------------
-    def undo(self, name: str, ending: Ending = untold) -> Dataset | None:
-        """Take the last version back, as if it had never been; refused once anything was charged for it.
+    def undo(self, name: str, ending: Ending = untold, *, whole: bool = False) -> Dataset | None:
+        """Take the last version back, or the `whole` dataset, as if it had never been; refused once it was charged.
 
         Gives the version before; None where there was none, and the dataset is gone. Seats stay, without rows.
         """
         site = self._site
         with read(site.engine) as connection:
             dataset = load_dataset(connection, name)
-            self._check_uncharged(connection, dataset)
+            self._check_uncharged(connection, dataset, whole)
             table, before = seating.current(site, connection)
             made = connection.execute(_SEATS_OF, {"name": name, "version": dataset.version}).scalar_one()
-            is_first = connection.execute(_SEATS_OF, {"name": name, "version": dataset.version - 1}).first() is None
-            earlier = None if is_first else seating.table_at(site, connection, made - 1)
+            one_before = {"name": name, "version": dataset.version - 1}
+            goes = whole or connection.execute(_SEATS_OF, one_before).first() is None
+            earlier = None if goes else seating.table_at(site, connection, made - 1)
         rows = None if earlier is None else earlier.rows_for(table.tags, name)
         file = _new_name(site)
         digest = table.with_rows(name, rows).save(file_of(site, file, "seats"), site.machine.secret(32))
         with write(site.engine) as connection:
             site.ledger.extend(connection, ())  # takes the ledger's lock: what is not charged now stays so
-            self._check_uncharged(connection, dataset)
+            self._check_uncharged(connection, dataset, whole)
             seating.put(site, connection, file, digest, after=before)
-            of = (versions.c.dataset == name) & (versions.c.version == dataset.version)
-            connection.execute(delete(versions).where(of))
-            if is_first:
+            undone = true() if goes else versions.c.version == dataset.version
+            connection.execute(delete(versions).where(versions.c.dataset == name, undone))
+            if goes:
                 connection.execute(delete(datasets).where(datasets.c.name == name))
             else:
                 values = {"version": dataset.version - 1}
                 connection.execute(update(datasets).where(datasets.c.name == name).values(values))
-            left = None if is_first else load_dataset(connection, name)
+            left = None if goes else load_dataset(connection, name)
             ending(connection, left)
         tidy(site)
         return left
 
-    def _check_uncharged(self, connection: Connection, dataset: Dataset) -> None:
+    def _check_uncharged(self, connection: Connection, dataset: Dataset, whole: bool) -> None:
         self._site.check_running(connection)
-        now = load_dataset(connection, dataset.name)
-        if now.version != dataset.version or usage.is_charged(self._site, connection, dataset.name, dataset.version):
-            raise Conflict(
-                f"Version {now.version} of {dataset.name} was charged: people have paid for what was learned from it.",
-                "It cannot be undone. Bring a new version, or erase persons from it.",
-            )
+        if load_dataset(connection, dataset.name).version != dataset.version:
+            raise Conflict(f"{dataset.name} has a new version meanwhile.", "Look at it, and ask again.")
+        for version in range(1 if whole else dataset.version, dataset.version + 1):
+            if usage.is_charged(self._site, connection, dataset.name, version):
+                raise Conflict(
+                    f"Version {version} of {dataset.name} was charged: people have paid for what was learned from it.",
+                    "It cannot be undone. Bring a new version, or erase persons from it.",
+                )
 
     def erase(self, persons: Sequence[str], progress: Progress = unheard) -> int:
         """Remove persons from every sealed copy, and keep them out of all to come; gives the number of rows.

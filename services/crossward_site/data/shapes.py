@@ -90,11 +90,21 @@ _KINDS = {
 }
 
 
+SIGNS = frozenset(".,:/-+<>%")
+"""What is shown as it is; any other sign is a question mark, for a text of strange signs may spell anything."""
+
+
 def shape(text: str) -> str:
-    """A text with digits as 9 and letters as a, runs and the whole cut short: `<9.9`, `99.99.9999`, `aaaa 9`."""
-    plain = "".join("9" if c.isdigit() else "a" if c.isalpha() else " " if c.isspace() else c for c in text[:200])
+    """A text with digits as 9, letters as a, runs and the whole cut short: `<9.9`, `99.99.9999`, `aaaa 9`."""
+    plain = "".join(_sign(character) for character in text[:200])
     plain = re.sub(rf"(.)\1{{{RUN},}}", lambda run: run[1] * RUN, plain)
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 2] + ".."
+
+
+def _sign(character: str) -> str:
+    if character in SIGNS:
+        return character
+    return "9" if character.isdigit() else "a" if character.isalpha() else " " if character.isspace() else "?"
 
 
 def missing_word(text: str) -> str | None:

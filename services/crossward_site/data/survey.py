@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,9 @@ from crossward_site.data.shapes import Oddity, looks_like_name, odd_number, odd_
 from crossward_site.data.telling import Telling, words_of
 
 MOST_NAMES = 5
+MOST_SEARCHED, MOST_SEARCHED_AMONG, LONGEST_NAME = 100, 1_000, 100
+"""So many columns are looked for, among so many others, by names that are no longer."""
+
 HOLLOW = 0.8
 """A row that lacks so many of its features, and its label, may be no record at all."""
 
@@ -55,11 +59,12 @@ class _Survey:
         self._seen = Seen({name: Column(name, codes, table.form.decimal) for name in names})
         self._by_column: dict[str, list[FeatureTally]] = defaultdict(list)
         self._telling = Telling(table, mapping, study, self._seen)
+        self._searched = 0
 
     def run(self, most: int, pulse: Pulse) -> CheckReport:
         """One pass, then everything that it found."""
         self._look_at_form()
-        self._prepare()
+        self._prepare(pulse)
         for batch in self._table.batches():
             self._add(batch)
         seen, persons = self._seen, self._telling.tell_all(most, pulse)
@@ -106,11 +111,12 @@ class _Survey:
             cause = (
                 f"{len(strange)} of {len(names)} column names look like values: the first line seems to be a record."
             )
+            self._telling.names_are_told = False  # they are somebody's values
             tell("error", cause, "Begin the file with a line of column names.", count=len(strange))
         if any(odd_number(name) is Oddity.GARBLED for name in names):
             tell("error", "Column names hold garbled characters.", "Give the encoding the file was saved with.")
 
-    def _prepare(self) -> None:
+    def _prepare(self, pulse: Pulse) -> None:
         """What is read from which column; what is not there is told."""
         mapping, study = self._mapping, self._study
         for role, name in (("person", mapping.person), ("record", mapping.record)):
@@ -126,10 +132,11 @@ class _Survey:
         wanted = dict.fromkeys([*(mapping.of_feature(feature.name).column for feature in study.features), label.column])
         if len(wanted) > 1 and not wanted.keys() & self._seen.columns.keys() and not self._alike(wanted):
             cause = f"None of the {len(wanted)} columns that the study is read from is there."
-            fix = f"Is this the right table, with the column names first? Else map its columns{_some(self._free())}."
+            fix = f"Is this the right table, with the column names first? Else map its columns{self._unread()}."
             self._telling.tell("error", cause, fix)
             return
         for feature in study.features:
+            pulse()
             self._prepare_feature(feature)
         if self._find(label.column, "label", f"label {label.name}", label.name):
             self._seen.label = label
@@ -150,10 +157,9 @@ class _Survey:
         if column in self._seen.columns:
             self._seen.columns[column].use.append(use)
             return True
-        free = self._free()
-        alike = nearest(column, free)
+        alike = self._nearest(column)
         hint = f"Is it {alike!r}? " if alike else ""
-        fix = f"{hint}Map the {what} to a column that is there{_some(free) if not alike else ''}."
+        fix = f"{hint}Map the {what} to a column that is there{self._unread() if not alike else ''}."
         cause = f"There is no column {column!r}, which the {what} is read from."
         self._telling.tell("error", cause, fix, column, feature)
         if alike:
@@ -162,9 +168,24 @@ class _Survey:
 
     def _alike(self, wanted: Iterable[str]) -> bool:
         """Whether any of these may be there, spelled otherwise."""
-        free = self._free()
-        return any(nearest(name, free) for name in wanted)
+        return any(self._nearest(name) for name in wanted)
 
+    def _unread(self) -> str:
+        """The first columns that nothing is read from, as an aside."""
+        names = self._free if self._telling.names_are_told else []
+        if not names:
+            return ""
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        return f" (nothing is read from {', '.join(map(repr, names[:MOST_NAMES]))}{more})"
+
+    def _nearest(self, name: str) -> str | None:
+        """A free column that is spelled alike. Few are looked for, among few: each takes a look at all the others."""
+        self._searched += 1
+        if self._searched > MOST_SEARCHED or len(name) > LONGEST_NAME or not self._telling.names_are_told:
+            return None
+        return nearest(name, [free for free in self._free[:MOST_SEARCHED_AMONG] if len(free) <= LONGEST_NAME])
+
+    @cached_property
     def _free(self) -> list[str]:
         """The columns that nothing is read from: what is missing may be one of these, and none of the others."""
         mapping, study = self._mapping, self._study
@@ -250,11 +271,3 @@ class _Survey:
             return odd_number
         levels = frozenset(word.casefold() for word in words_of(part, self._study))
         return lambda text: odd_word(text, levels)
-
-
-def _some(names: list[str]) -> str:
-    """The first names of a list, as an aside."""
-    if not names:
-        return ""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f" (nothing is read from {', '.join(map(repr, names[:MOST_NAMES]))}{more})"

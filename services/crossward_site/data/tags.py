@@ -33,7 +33,11 @@ PIECE = 1 << 22
 _EXACT = 2.0**53
 """From here on not every whole number is a floating-point number."""
 
-_UNSEEN = r"\p{Cf}"
+_UNSEEN = (
+    r"[\p{Cf}\p{Cc}\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{2800}\x{3164}\x{fe00}-\x{fe0f}\x{ffa0}"
+    r"\x{fff0}-\x{fffc}\x{e0000}-\x{e0fff}]"
+)
+_DASH = r"[\x{2010}-\x{2015}\x{2212}\x{fe58}\x{fe63}\x{ff0d}]"
 _UUID, _UUID_BYTES = r"^\s*\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?\s*$", 36
 
 
@@ -120,8 +124,9 @@ def joined(parts: list[Tags]) -> Tags:
 
 def _alike(texts: pa.StringArray) -> pa.StringArray:
     """Spellings of one id as one text."""
-    if pc.all(pc.string_is_ascii(texts)).as_py() is False:
-        texts = pc.utf8_normalize(pc.replace_substring_regex(texts, _UNSEEN, ""), "NFKC")
+    if pc.all(pc.ascii_is_printable(texts)).as_py() is False:
+        texts = pc.utf8_normalize(pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), _UNSEEN, ""), "NFKC")
+        texts = pc.replace_substring_regex(texts, _DASH, "-")
     if pc.any(pc.greater_equal(pc.binary_length(texts), _UUID_BYTES)).as_py():
         plain = pc.ascii_lower(pc.replace_substring_regex(texts, _UUID, r"\1"))
         texts = pc.if_else(pc.match_substring_regex(texts, _UUID), plain, texts)

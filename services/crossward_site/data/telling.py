@@ -31,6 +31,7 @@ class Telling:
     def __init__(self, table: Table, mapping: DataMap, study: Study | None, seen: Seen) -> None:
         self._table, self._mapping, self._study, self._seen = table, mapping, study, seen
         self._names = list(table.form.names)
+        self.names_are_told = True
         self._problems: list[Problem] = []
         self.mending = Mending(mapping)
 
@@ -352,7 +353,7 @@ class Telling:
     # -- one problem ---------------------------------------------------------------------------------------------------
     def shown(self, name: str) -> str:
         """A column by its name, or by its place where the name may be a value."""
-        if looks_like_name(name) or name not in self._names:
+        if name not in self._names or (self.names_are_told and looks_like_name(name)):
             return name
         return f"column {self._names.index(name) + 1}"
 

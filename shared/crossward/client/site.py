@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossward.client.http import Connected, Json
 from crossward.client.remote import error_of_job
-from crossward.errors import Conflict
+from crossward.errors import Conflict, Unreachable
 from crossward.protocol.constants import FilterKind
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ class SiteClient(Connected):
         asked = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
         return self._done(f"/v1/datasets/{name}/versions", asked, heard)
 
-    def undo_dataset(self, name: str, heard: Heard | None = None) -> Json:
-        """Take the last version of a dataset back; refused once anything was charged for it."""
-        return self._done(f"/v1/datasets/{name}/undo", None, heard)
+    def undo_dataset(self, name: str, heard: Heard | None = None, *, whole: bool = False) -> Json:
+        """Take the last version of a dataset back, or all of it; refused once anything was charged for it."""
+        return self._done(f"/v1/datasets/{name}/undo{'?whole=true' if whole else ''}", None, heard)
 
     def erase(self, persons: Sequence[str], heard: Heard | None = None) -> Json:
         """Remove persons from every sealed copy, and keep them out. What was spent stays spent."""
@@ -145,7 +145,7 @@ class SiteClient(Connected):
     def follow(self, number: int, heard: Heard | None = None) -> Json:
         """Wait for a job's end and give its result, or raise what it failed of; `heard` is told how far it is."""
         pause = 0.02
-        while (job := self.job(number))["state"] in ("waiting", "running"):
+        while (job := self._looked_up(number))["state"] in ("waiting", "running"):
             if heard is not None:
                 heard(job)
             time.sleep(pause)
@@ -156,6 +156,12 @@ class SiteClient(Connected):
             raise error_of_job(job["problem"], job["cause"], job["fix"])
         result: Json = job["result"]
         return result
+
+    def _looked_up(self, number: int) -> Json:
+        try:
+            return self.job(number)
+        except Unreachable as error:
+            raise Unreachable(error.cause, f"The job goes on: crossward site data follow {number}.") from error
 
     def _done(self, path: str, asked: Mapping[str, Any] | None, heard: Heard | None) -> Json:
         """Ask for a job, and follow it to its end. The same again, while it has not ended, is that job."""

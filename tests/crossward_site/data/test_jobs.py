@@ -106,6 +106,29 @@ def test_a_refusal_is_told_with_its_fix_and_nothing_is_opened(site, file) -> Non
     assert Vault(site).datasets() == []
 
 
+def test_words_that_cannot_be_stored_end_a_job_all_the_same(site, file) -> None:
+    def strange(*_):
+        raise InvalidData("A half character: \ud800.", "Mend it.")
+
+    jobs.ask(site, JobKind.OPEN, OPEN)
+    worker = runner(site, **{JobKind.OPEN: strange})
+    worker.run_one()
+    job = state(site, 1)
+    assert (job.state, job.problem) == (JobState.FAILED, UNEXPECTED)
+    assert not worker.run_one()
+
+
+def test_who_was_erased_is_named_in_no_file_of_the_site(site, file, tmp_path) -> None:
+    jobs.ask(site, JobKind.OPEN, OPEN)
+    jobs.ask(site, JobKind.ERASE, {"persons": ["somebody-4711"]})
+    worker = runner(site)
+    assert any(b"somebody-4711" in path.read_bytes() for path in tmp_path.glob("site.sqlite3*"))
+    while worker.run_one():
+        pass
+    for path in [*tmp_path.glob("site.sqlite3*"), *site.home.iterdir()]:
+        assert b"somebody-4711" not in path.read_bytes(), path
+
+
 def test_an_unexpected_error_is_told_by_its_kind_alone(site, file, caplog) -> None:
     def broken(*_):
         raise ValueError("the cell secretcell")

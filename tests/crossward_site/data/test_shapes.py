@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossward_site.data.shapes import (
+    SIGNS,
     Oddity,
     looks_like_identifier,
     looks_like_name,
@@ -19,7 +20,13 @@ from crossward_site.data.shapes import (
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("<0.3", "<9.9"), ("12.05.2020", "99.99.9999"), ("abc 7", "aaa 9"), ("Müller-Lüdenscheidt", "aaaa-aaaa")],
+    [
+        ("<0.3", "<9.9"),
+        ("12.05.2020", "99.99.9999"),
+        ("abc 7", "aaa 9"),
+        ("Müller-Lüdenscheidt", "aaaa-aaaa"),
+        ("\x1b[31m;!&=", "??99a????"),
+    ],
 )
 def test_shapes(text, expected) -> None:
     assert shape(text) == expected
@@ -29,6 +36,7 @@ def test_shapes(text, expected) -> None:
 def test_a_shape_is_short_and_holds_no_letter_or_digit_of_the_text(text) -> None:
     assert len(shape(text)) <= 24
     assert all(character in "a9" for character in shape(text) if character.isalpha() or character.isdigit())
+    assert set(shape(text)) <= {"a", "9", " ", "?", *SIGNS}
     assert odd_number(text) in Oddity
 
 

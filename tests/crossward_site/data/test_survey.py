@@ -326,6 +326,28 @@ def test_headers_that_are_records_are_not_told() -> None:
     assert "12.05.1960" not in json.dumps([column.model_dump() for column in report.columns])
 
 
+def test_names_that_are_somebodys_are_not_told() -> None:
+    """Where most of a first line looks like values, what looks like a name may be a patient's."""
+    table = pa.table({"4711": ["1"], "Meier": ["b"], "12.05.1960": ["c"], "77": ["d"], "Anna": ["e"]})
+    report = survey(Given(table, kind="csv"), DataMap(person="4711"), STUDY)
+    words = json.dumps(report.model_dump(mode="json"))
+    assert "Meier" not in words
+    assert "Anna" not in words
+    assert [column.name for column in report.columns][1] == "column 2"
+
+
+def test_names_that_are_missing_are_looked_for_within_bounds(monkeypatch) -> None:
+    """Each takes a look at all others, and whoever writes study and table chooses how many there are."""
+    looked = []
+    monkeypatch.setattr("crossward_site.data.survey.nearest", lambda name, names: looked.append(len(names)))
+    schema = Schema(tuple(Number(f"feature-{k}", 0, 1) for k in range(300)))
+    table = pa.table({"id": ["1"], **{f"column-{k}": [0.5] for k in range(3000)}})
+    beats = []
+    survey(Given(table), DataMap(person="id"), study_for(schema), pulse=lambda: beats.append(1))
+    assert 0 < len(looked) <= 100
+    assert max(looked) <= 1000
+
+
 def test_people_copies_of_rows_and_records_kept() -> None:
     table = {name: list(values) * 2 for name, values in good(50).items()}
     report = check(table)

@@ -82,6 +82,10 @@ def test_other_spellings_are_other_persons() -> None:
         ("0b9f3c1e-7d2a-4e6b-9c55-aa10bb20cc30", " 0B9F3C1E-7D2A-4E6B-9C55-AA10BB20CC30"),
         ("0b9f3c1e-7d2a-4e6b-9c55-aa10bb20cc30", "{0B9F3C1E-7D2A-4E6B-9C55-AA10BB20CC30} "),
         ("0", "-0"),
+        ("A-12", "A\u201112"),
+        ("A-12", "A\u221212"),
+        ("P7", "P\u034f7\ufe0f"),
+        ("P7", "P\x007\x7f\x08"),
     ],
 )
 def test_spellings_that_look_alike_are_one_person(one, other) -> None:

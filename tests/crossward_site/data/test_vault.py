@@ -334,6 +334,13 @@ def test_several_records_of_a_person_cost_as_many_times(site, study, tmp_path) -
     assert vault.report("one").records_dropped == 60
 
 
+@pytest.mark.parametrize("number", ["1.23457E+11", "1,23457E+11", "5e+15"])
+def test_an_id_in_scientific_notation_has_lost_digits(site, tmp_path, number) -> None:
+    where = place(tmp_path, HEAD.replace(",", ";") + "1E5;5;0;no;0\n" + f"{number};5;0;no;0\n")
+    with pytest.raises(InvalidData, match=r"line 3: column 'pid'.*lost digits"):
+        Vault(site).open("a", where, MAP, BUDGET)
+
+
 # -- undo and erase ---------------------------------------------------------------------------------------------------
 def test_a_version_is_taken_back_until_it_is_charged(site, study, tmp_path) -> None:
     vault = Vault(site)
@@ -442,6 +449,28 @@ def test_who_left_is_told_once_and_a_slow_turnover_is_no_reason_to_refuse(site, 
     assert (report.came, report.left, report.new) == (10, 10, 0)  # who returns has the old seat
     with pytest.raises(InvalidData, match="missing"):
         vault.refresh("a", place(tmp_path, HEAD + table(30, 70)))
+
+
+def test_all_versions_are_taken_back_together_until_one_is_charged(site, tmp_path) -> None:
+    vault = Vault(site)
+    where = place(tmp_path, HEAD + table(60))
+    vault.open("a", where, MAP, BUDGET)
+    for _ in range(2):
+        vault.refresh("a")
+    assert vault.undo("a").version == 2
+    with pytest.raises(Conflict, match="undo --all"):
+        vault.undo("a")
+    assert vault.undo("a", whole=True) is None
+    assert vault.datasets() == []
+    with read(site.engine) as connection:
+        assert {path.name for path in site.home.glob("vault-*")} == kept_files(connection)
+    version = vault.open("a", where, MAP).version
+    assert vault.dataset("a").report.known == 60
+    vault.refresh("a")
+    charge(site, "a", version)
+    with pytest.raises(Conflict, match="Version 1 of a was charged"):
+        vault.undo("a", whole=True)
+    assert vault.undo("a").version == version
 
 
 def damage(site: Site, vault: Vault, name: str) -> None:
