@@ -116,5 +116,7 @@ def _chosen(connection: Connection, task: Task, name: str | None) -> str | None:
         return name
     names = [dataset.name for dataset in fitting(connection, task.study)]
     if len(names) != 1:
-        raise InvalidSetting(f"{len(names)} datasets fit the study: {', '.join(names)}.", "Name the dataset to use.")
+        raise InvalidSetting(
+            f"{len(names)} datasets fit the study: {', '.join(names)}.", "Name the dataset to use: --dataset."
+        )
     return names[0]

@@ -20,6 +20,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from crossward_service.ops.trace import trace
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -30,7 +32,7 @@ BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 
 class JsonLines(logging.Formatter):
-    """Time, level, logger, message, then the fields the caller gave."""
+    """Time, level, logger, message, then the fields the caller gave; of an error where it came from, not its words."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One record as one line."""
@@ -41,8 +43,8 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
         }
         fields |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+        if record.exc_info and record.exc_info[1] is not None:
+            fields["exception"] = trace(record.exc_info[1])
         return json.dumps(fields, default=str)
 
 
