@@ -6,11 +6,11 @@ tolerance/ridge of the minimiser: that is what the release step relies on, and w
 
 The z_i are not stored: the caller's matrix is read in blocks (`blocked`). To read it few times, the problem is first
 solved on every 7th row (of very many rows fewer), copied in single precision (`dense`), that one first on every 7th of
-those, and so on. A sample
-of m rows is solved to a third of its sampling error only, and leaves a start and a Hessian to the next, whose error of
-sqrt(d/m) or so is what each further pass multiplies the gradient by (`descent`). From 10^5 records on, five to seven
-passes over the matrix reach a gradient of 1e-4, and one or two more a solution that no order of records changes. Rows in an order that makes samples mislead, or digits that single
-precision lacks, cost passes, never correctness.
+those, and so on. A sample of m rows is solved to a third of its sampling error only, and leaves a start and a Hessian
+to the next, whose error of sqrt(d/m) or so is what each further pass multiplies the gradient by (`descent`). From 10^5
+records on, five to seven passes over the matrix reach a gradient of 1e-4, and one or two more a solution that no order
+of records changes. Rows in an order that makes samples mislead, or digits that single precision lacks, cost passes,
+never correctness.
 """
 
 from __future__ import annotations
