@@ -282,11 +282,14 @@ class PostgresReading:
             found = self._session.connection.execute(_VOLATILE, [schemas, names, _HARMFUL, _HARMLESS]).fetchone()
         except psycopg.Error as error:
             raise self._session.refusal(error) from None
+        except ValueError:
+            raise self._error(_STRANGE) from None
         if found is None:
             return None
-        if found[0] not in names:  # no word of a strange server is told
+        name = next((name for name in names if found == (name,)), None)
+        if name is None:  # no word of a strange server is told
             raise self._error(_STRANGE)
-        return str(found[0])
+        return name
 
     def _declare(self, query: str) -> None:
         if "\0" in query:
@@ -368,7 +371,7 @@ def called(query: str, plan: object) -> set[tuple[str, str]]:
             rest += part
         elif isinstance(part, str):
             calls |= _calls(_LITERAL.sub(lambda found: found[1] or "''", part))
-    return {(schema, name) for schema, name in calls if "\0" not in schema + name}
+    return {(schema, name) for schema, name in calls if not re.search("[\0\ud800-\udfff]", schema + name)}
 
 
 def _calls(text: str) -> set[tuple[str, str]]:

@@ -14,7 +14,7 @@ import pytest
 from psycopg import pq
 
 from crossward.errors import CrosswardError, EmptyData, InvalidData, InvalidSetting
-from crossward_connector.postgres import PostgresReading, PostgresSession
+from crossward_connector.postgres import PostgresReading, PostgresSession, called
 from crossward_connector.tables import Limits, Opened
 
 
@@ -328,11 +328,16 @@ def row(*cells):
 
 
 class Impostor(threading.Thread):
-    """Speaks the protocol as far as the first rows, which it answers with `rows`; logs in by `login`."""
+    """Speaks the protocol as far as the first rows, which it answers with `rows`; logs in by `login`.
 
-    def __init__(self, rows=b"", login=b""):
+    It answers `plan` when it is asked for a plan, and `found` when it is asked for functions.
+    """
+
+    def __init__(self, rows=b"", login=b"", plan=None, found=None):
         super().__init__(daemon=True)
         self._rows, self._login = rows, login
+        self._plan = described((b"QUERY PLAN", 114)) + row(b"[]") if plan is None else plan
+        self._found = described((b"name", 25)) if found is None else found
         self.heard = b""
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.parameters = {
@@ -371,9 +376,9 @@ class Impostor(threading.Thread):
             if b"rolsuper" in query:
                 answer += described((b"strong", 16)) + row(b"f")
             elif b"EXPLAIN" in query:
-                answer += described((b"QUERY PLAN", 114)) + row(b"[]")
+                answer += self._plan
             elif b"pg_proc" in query:
-                answer += described((b"name", 25))
+                answer += self._found
             elif b"FETCH 0" in query:
                 answer += described((b"pid", 25), (b"n", 23))
             elif b"FETCH" in query:
@@ -382,7 +387,7 @@ class Impostor(threading.Thread):
 
     def read(self):
         session = PostgresSession("clinic", self.parameters, Limits())
-        with closing(PostgresReading(session, "SELECT 1", None, Limits())) as reading:
+        with closing(session), closing(PostgresReading(session, "SELECT 1", None, Limits())) as reading:
             return [piece.batch.to_pylist() for piece in reading.pieces()]
 
 
@@ -409,6 +414,33 @@ def test_whatever_a_server_says_is_told_in_our_words(rows, words):
     with pytest.raises(InvalidData, match=words) as refusal:
         Impostor(rows).read()
     assert "hunter2" not in str(refusal.value).lower()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"plan": b""},
+        {"plan": described((b"QUERY PLAN", 114))},
+        {"plan": described((b"QUERY PLAN", 114)) + row(SECRET)},
+        {"plan": described((b"QUERY PLAN", 114)) + row(b"\xff")},
+        {"plan": described((b"QUERY PLAN", 114)) + row(b"[" * 100_000)},
+        {"found": described((b"name", 25)) + row(SECRET)},
+        {"found": described((b"name", 25)) + row(b"\xff")},
+        {"found": described((b"name", 23)) + row(b"1")},
+        {"found": described((b"name", 25), (b"more", 25)) + row(b"select", SECRET)},
+        {"found": described() + row()},
+    ],
+)
+def test_a_plan_or_a_function_that_no_server_tells_is_refused(told):
+    with pytest.raises(InvalidData, match="answers what no PostgreSQL does") as refusal:
+        Impostor(_COLUMNS, **told).read()
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_names_that_cannot_be_asked_for_are_left_out():
+    plan = [{"Output": ["f(1)", '"\0"(1)'], "Function Name": "\udfff", "Plans": [7, None, {"Filter": "g (2)"}]}]
+    calls = called('SELECT "\ud800"', plan)
+    assert calls == {("pg_catalog", "select"), ("", "f"), ("", "g")}
 
 
 @pytest.mark.skipif(pq.version() < 160000, reason="this libpq gives a password to whoever asks")
