@@ -63,7 +63,9 @@ _PER_COLUMN = 2048
 _QUOTE, _LF, _CR = 34, 10, 13
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?")
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[ T].*)?")
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
+_LOOKED_AT = 1 << 16
+"""So much of a line is looked at to find how the file is written."""
 _HTML = re.compile(rb"(?i)\s*<(?:!doctype|html|\?xml|table)")
 _JSON = re.compile(rb'\s*(?:\{\s*["}]|\[\s*[\[{"\d])')
 
@@ -136,8 +138,8 @@ class CsvReading:
         """Nothing of its own is open."""
 
     # -- the beginning -------------------------------------------------------------------------------------------------
-    def _header(self, options: CsvOptions) -> _Header:
-        """The line of names, taken off the data; and what the lines below it look like."""
+    def _header(self, options: CsvOptions, hinted: bool = False) -> _Header:
+        """The line of names, taken off the data; and what the lines below it look like. Excel's hint comes once."""
         limits, faults = self._limits, self.faults
         while not (records := _records(self._data, _CANDIDATES, self._blocks.ended)).ends.size or (
             records.filled().size < 1
@@ -150,12 +152,14 @@ class CsvReading:
             self._data += self._blocks.next()
         told = options.delimiter
         first = self._record(records, 0)
-        if hint := re.fullmatch(r"sep=([\x01-\x21\x23-\x7f])", first):  # what Excel writes for itself
+        hint = None if hinted else re.fullmatch(r"sep=([\x01-\x21\x23-\x7f])", first)  # what Excel writes for itself
+        if hint:
             told = told or hint[1]
             self._drop(records, 0)
-            return self._header(CsvOptions(told, options.encoding, options.decimal))
-        lines = [self._record(records, row) for row in range(min(50, records.filled().size))]
-        self._check_above(lines, records.lines(self._line), told)
+            return self._header(CsvOptions(told, options.encoding, options.decimal), True)
+        lines = [self._record(records, row)[:_LOOKED_AT] for row in range(min(50, records.filled().size))]
+        if len(first) <= _LOOKED_AT:  # a longer line is no title
+            self._check_above(lines, records.lines(self._line), told)
         delimiter = self._find_delimiter(lines, told)
         if first.count(delimiter) > 4 * limits.columns:
             check_count(first.count(delimiter) + 1, limits, faults)

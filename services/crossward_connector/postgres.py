@@ -4,10 +4,19 @@ The query follows `DECLARE ... CURSOR FOR` in the extended protocol, which takes
 SELECT can stand there, and nothing after it. A role that could read files of the database's machine, or become one
 that can, is refused, since a SELECT can do that too. A SELECT can also switch the session's own limits off, so they are
 set anew before each batch.
+
+Functions can do what a read-only transaction does not forbid: fill the server's log, hold locks, end other sessions.
+So the server is asked for the query's plan before any row, and a query that calls a VOLATILE function is refused, but
+for a few that are harmless. This is a second wall: the rights of the role are the first. It sees neither what a
+function calls inside, nor what an operator, a cast or an aggregate does, and it believes what a function is declared to
+be. Plans do not show the calls in LIMIT, in lists of VALUES and in frames of windows: there the words of the query are
+looked at.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -41,12 +50,37 @@ _TEXTS = frozenset((18, 19, 25, 1042, 1043, 1700, 1082, 1083, 1114, 1184, 1266, 
 _PLAIN_KINDS = frozenset("BDEINST")
 """pg_type.typcategory of what is a single value: no array, composite, range, JSON or bytes."""
 
+_HARMLESS = [
+    *("random", "random_normal", "setseed", "array_sample", "array_shuffle", "gen_random_uuid", "uuidv4", "uuidv7"),
+    *("clock_timestamp", "timeofday", "pg_sleep", "pg_sleep_for", "pg_sleep_until"),
+]
+"""VOLATILE functions of PostgreSQL that change nothing and harm nobody; their time is bounded."""
+_HARMFUL = ["txid_current", "pg_current_xact_id"]
+"""Functions that are called STABLE and write all the same: each gives away one of the server's numbers."""
+_NAME = r'(?:"[^"]*+(?:""[^"]*+)*+"|[^\W\d][\w$]*+)'
+_WORD = re.compile(rf'(?<![\w$"]){_NAME}')
+_CALL = re.compile(rf'(?<![\w$"])(?:({_NAME})\s*+\.\s*+)?({_NAME})\s*+\(')
+_LITERAL = re.compile(r"""("[^"]*+(?:""[^"]*+)*+")|'[^']*+(?:''[^']*+)*+'""")
+_VOLATILE = """
+    SELECT asked.name FROM unnest(%s::text[], %s::text[]) AS asked (schema, name)
+    JOIN pg_catalog.pg_proc AS p ON p.proname = asked.name::name
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE (p.provolatile = 'v' OR n.nspname = 'pg_catalog' AND p.proname = ANY (%s::text[]))
+    AND NOT 2281 = ANY (p.proargtypes)
+    AND CASE WHEN asked.schema = '' THEN pg_catalog.pg_function_is_visible(p.oid)
+             ELSE n.nspname = asked.schema::name END
+    AND NOT (n.nspname = 'pg_catalog' AND p.proname = ANY (%s::text[]))
+    ORDER BY 1 LIMIT 1
+"""
+"""The first of the functions asked for that is VOLATILE. Type 2281 is "internal": no query can give such a value."""
+
 _ONLY_READ = "Give one SELECT that only reads."
 _MORE = ("The query does more than read.", _ONLY_READ)
 _SLOW = ("The query took too long.", "Ask for less, or raise the connection's seconds.")
 _ENDED = ("The database ended the connection.", "Check that it is well, and ask again.")
 _MEANING = ("The query is not understood.", "Check its words, tables and columns where you wrote it.")
 _STRANGE = ("The database answers what no PostgreSQL does.", "Check that the connection's url leads to PostgreSQL.")
+_NUMBERED = ("The query writes a name by the numbers of its characters.", 'Write names as they are, without U&"...".')
 _IN_CLEAR = (
     "The database asks for the password in clear text, where others could read it.",
     "Have it ask by scram-sha-256, or say sslmode=verify-full in the connection's url.",
@@ -184,6 +218,7 @@ class PostgresReading:
         self._session, self._limits = session, limits
         self._cursor = session.connection.cursor()
         self._declare(query)
+        self._check(query)
         try:
             self._cursor.execute("FETCH 0 FROM crossward_rows")
             columns = self._cursor.description or []
@@ -225,16 +260,54 @@ class PostgresReading:
         except psycopg.Error as error:
             raise self._session.refusal(error) from None
 
+    def _check(self, query: str) -> None:
+        """Refuse a query with a function that may do more than read; it was not called yet, as no row was asked for."""
+        if 'u&"' in query.lower():
+            raise self._error(_NUMBERED)
+        result = self._run("EXPLAIN (VERBOSE, FORMAT JSON) ", query)
+        try:
+            plan = json.loads(result.get_value(0, 0) or b"")
+            calls = called(query, plan)
+        except (ValueError, RecursionError):
+            raise self._error(_STRANGE) from None
+        if name := self._volatile(calls):
+            cause = f"The query calls {shown(name)}, which may do more than read."
+            fix = "Leave it out; where it only reads, have the database's owner declare it STABLE."
+            raise self._error((cause, fix))
+
+    def _volatile(self, calls: set[tuple[str, str]]) -> str | None:
+        """One of these functions, each by schema and name, that is VOLATILE and not known as harmless."""
+        schemas, names = [schema for schema, _ in calls], [name for _, name in calls]
+        try:
+            found = self._session.connection.execute(_VOLATILE, [schemas, names, _HARMFUL, _HARMLESS]).fetchone()
+        except psycopg.Error as error:
+            raise self._session.refusal(error) from None
+        except ValueError:
+            raise self._error(_STRANGE) from None
+        if found is None:
+            return None
+        name = next((name for name in names if found == (name,)), None)
+        if name is None:  # no word of a strange server is told
+            raise self._error(_STRANGE)
+        return name
+
     def _declare(self, query: str) -> None:
         if "\0" in query:
             raise InvalidData(f"{self.faults.where}: The query holds characters that no query does.", _ONLY_READ)
-        declare = f"DECLARE crossward_rows NO SCROLL CURSOR WITHOUT HOLD FOR {query}"
-        pgconn = self._session.connection.pgconn
-        result = pgconn.exec_params(declare.encode("utf-8", "replace"), [])
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace")
-            cause, fix = _words(state) if state else _ENDED
-            raise InvalidData(f"{self.faults.where}: {cause}", fix)
+        self._run("DECLARE crossward_rows NO SCROLL CURSOR WITHOUT HOLD FOR ", query)
+
+    def _run(self, before: str, query: str) -> pq.abc.PGresult:
+        """One statement that ends with the query, by the extended protocol, which takes no second one."""
+        result = self._session.connection.pgconn.exec_params((before + query).encode("utf-8", "replace"), [])
+        if result.status in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
+            return result
+        state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace")
+        cause, fix = _words(state) if state else _ENDED
+        position = (result.error_field(pq.DiagnosticField.STATEMENT_POSITION) or b"").decode("ascii", "replace")
+        if state.startswith("42") and re.fullmatch(r"[0-9]{1,9}", position):
+            place = int(position) - len(before)
+            fix += f" The server points to character {place:,} of it." if 0 < place <= len(query) else ""
+        raise self._error((cause, fix))
 
     def _kinds(self, oids: set[int]) -> dict[int, Any]:
         """The plain type of each of the server's types; None where it holds no single values."""
@@ -256,10 +329,9 @@ class PostgresReading:
         except psycopg.Error as error:
             raise self._session.refusal(error) from None
         except UnicodeDecodeError:
-            cause, fix = _STATES["22021"]
-            raise InvalidData(f"{self.faults.where}: {cause}", fix) from None
+            raise self._error(_STATES["22021"]) from None
         except (ValueError, TypeError, OverflowError):
-            raise self._strange() from None
+            raise self._error(_STRANGE) from None
 
     def _make(self, rows: list[Any]) -> pa.RecordBatch:
         try:
@@ -270,12 +342,45 @@ class PostgresReading:
         except MemoryError:
             raise
         except (pa.ArrowException, ValueError, TypeError, OverflowError, IndexError):
-            raise self._strange() from None
+            raise self._error(_STRANGE) from None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _strange(self) -> InvalidData:
-        cause, fix = _STRANGE
+    def _error(self, words: tuple[str, str]) -> InvalidData:
+        cause, fix = words
         return InvalidData(f"{self.faults.where}: {cause}", fix)
+
+
+def called(query: str, plan: object) -> set[tuple[str, str]]:
+    """The functions that a query may call, each by its schema (empty where none is written) and its name.
+
+    From the plan: names before a bracket, outside literals. From the query, whose literals and comments cannot be told
+    for sure: names before a bracket, and each word as if it were the name of a function of PostgreSQL's own.
+
+    >>> sorted(called("", [{"Output": ["app.f('g(1)')", '"My f"(1)'], "Schema": "app", "Function Name": "h"}]))
+    [('', 'My f'), ('app', 'f'), ('app', 'h')]
+    """
+    calls = {("pg_catalog", _name(word)) for word in _WORD.findall(query)} | _calls(query)
+    rest = [plan]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, dict):
+            if isinstance(name := part.get("Function Name"), str):
+                calls.add((str(part.get("Schema", "")), name))
+            rest += part.values()
+        elif isinstance(part, list):
+            rest += part
+        elif isinstance(part, str):
+            calls |= _calls(_LITERAL.sub(lambda found: found[1] or "''", part))
+    return {(schema, name) for schema, name in calls if not re.search("[\0\ud800-\udfff]", schema + name)}
+
+
+def _calls(text: str) -> set[tuple[str, str]]:
+    return {(_name(schema), _name(name)) for schema, name in _CALL.findall(text)}
+
+
+def _name(written: str) -> str:
+    """A name as the server keeps it: in small letters, but for one in quotes."""
+    return written[1:-1].replace('""', '"') if written.startswith('"') else written.lower()
 
 
 def _words(state: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from crossward.errors import CrosswardError, EmptyData, InvalidData, InvalidSetting
+from crossward_connector.csv_files import ENCODINGS
 from crossward_connector.tables import (
     DECIMAL,
     DELIMITER,
@@ -37,6 +38,11 @@ MOST_JSON = 16 << 20
 """A form, an error and faults have no more bytes: as JSON they take some twenty times that when they are read."""
 _LARGE = 1 << 16
 _LONGEST_WORDS = 20_000
+_LONGEST_TOLD = 2_000
+_LONGEST_COLUMN = 200
+_KINDS = frozenset(("csv", "parquet", "sql"))
+_DECIMALS = frozenset((".", ","))
+_ENCODINGS = frozenset(("", *ENCODINGS.values()))
 _LONGEST_NAMES = MOST_JSON // 16  # each is sent twice, and a character may take six bytes
 _ERRORS: dict[str, type[CrosswardError]] = {
     "InvalidData": InvalidData,
@@ -67,6 +73,9 @@ def send_form(write: Write, form: Form, schema: pa.Schema) -> None:
     if sum(map(len, form.names)) > _LONGEST_NAMES or max(map(len, form.names), default=0) > _LONGEST_WORDS:
         cause = f"The names of the columns are longer than {_LONGEST_WORDS:,} characters, or {_LONGEST_NAMES:,} in all."
         raise InvalidData(cause, "Name columns in a few letters each.")
+    if not all(map(_is_text, form.names)):
+        cause = "The name of a column holds a zero, or half of a character, which no text does."
+        raise InvalidData(cause, "Name columns in plain letters.")
     send_json(write, FORM, {"form": about, "columns": columns})
 
 
@@ -166,7 +175,11 @@ def form_of(value: Any, limits: Limits) -> tuple[Form, pa.Schema]:
     except (KeyError, TypeError, ValueError):
         raise Garbled from None
     if (
-        not set(form.short) <= set(names)
+        form.kind not in _KINDS
+        or form.decimal not in _DECIMALS
+        or form.encoding not in _ENCODINGS
+        or len(set(schema.names)) < len(schema)
+        or not set(form.short) <= set(names)
         or not set(form.guesses) <= {DELIMITER, ENCODING, DECIMAL}
         or len(names) > limits.columns
         or len(schema) > len(names)
@@ -210,7 +223,12 @@ def faults_of(value: Any) -> list[Fault]:
     """The faults of a table."""
     try:
         return [
-            Fault(_words(cause), _words(fix), None if line is None else _number(line), column and _words(column))
+            Fault(
+                _told(cause),
+                _told(fix),
+                None if line is None else _number(line),
+                None if column is None else _told(column, _LONGEST_COLUMN),
+            )
             for cause, fix, line, column in value["faults"][: MOST_FAULTS + 1]
         ]
     except (KeyError, TypeError, ValueError):
@@ -221,15 +239,27 @@ def error_of(value: Any) -> CrosswardError:
     """An error of ours."""
     try:
         name, cause, fix = value
-        return _ERRORS[name](_words(cause), _words(fix))
+        return _ERRORS[name](_told(cause), _told(fix))
     except (KeyError, TypeError, ValueError):
         raise Garbled from None
 
 
 def _words(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _LONGEST_WORDS:
+    """A text that can be written anywhere: a database takes no zero, and UTF-8 no half of a character."""
+    if not isinstance(value, str) or len(value) > _LONGEST_WORDS or not _is_text(value):
         raise Garbled
     return value
+
+
+def _told(value: Any, longest: int = _LONGEST_TOLD) -> str:
+    """Words for people, in one line: nothing that steers a screen or a log, and not endless."""
+    words = _words(value)
+    words = words if len(words) <= longest else f"{words[: longest - 3]}..."
+    return "".join(letter if letter.isprintable() else " " for letter in words)
+
+
+def _is_text(words: str) -> bool:
+    return "\0" not in words and not any("\ud800" <= letter <= "\udfff" for letter in words)
 
 
 def _number(value: Any) -> int:

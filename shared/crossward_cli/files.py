@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from collections.abc import Iterator
@@ -99,7 +100,9 @@ def read_records(path: Path) -> list[dict[str, Any]] | str:
 
 
 def _csv_text(data: bytes) -> str:
-    """A CSV as a text. What is not UTF-8 comes from an old spreadsheet, most likely."""
+    """A CSV as a text. UTF-16 is known by its mark; what is not UTF-8 comes from an old spreadsheet, most likely."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -71,3 +71,13 @@ def test_a_csv_is_left_to_the_site_to_read(tmp_path, predict, asked, encoding):
     (tmp_path / "a.CSV").write_bytes("größe;bmi\n1,7;20\n".encode(encoding))
     predict(tmp_path / "a.CSV")
     assert asked == ["größe;bmi\n1,7;20\n"]
+
+
+@pytest.mark.parametrize(("mark", "order"), [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")])
+def test_a_csv_that_a_spreadsheet_saved_as_unicode_is_read_by_its_mark(tmp_path, predict, asked, mark, order):
+    (tmp_path / "a.csv").write_bytes(mark + "größe;bmi\n1,7;20\n".encode(order))
+    predict(tmp_path / "a.csv")
+    assert asked == ["größe;bmi\n1,7;20\n"]
+    (tmp_path / "a.csv").write_bytes(mark + b"a")
+    with pytest.raises(InvalidSetting, match="cannot be read"):
+        predict(tmp_path / "a.csv")

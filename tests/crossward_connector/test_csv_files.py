@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crossward.errors import EmptyData, InvalidData
-from crossward_connector.csv_files import CsvOptions, CsvReading, read_csv_bytes
+from crossward_connector.csv_files import _QUOTED, CsvOptions, CsvReading, read_csv_bytes
 from crossward_connector.tables import Limits
 
 SMALL = Limits(memory=64 << 20, cell=1000, columns=50)
@@ -117,6 +118,31 @@ def test_excels_own_hint_is_no_header():
     table, rows = read(b"sep=;\na;b\n1;2\n")
     assert rows == [{"a": "1", "b": "2"}]
     assert table.line(0) == "line 3"
+
+
+def test_excels_own_hint_comes_once():
+    table, _ = read(b"sep=;\nsep=;\n1;2\n" + b"sep=;\n" * 5000, lenient=True)
+    assert (table.form.names, table.form.delimiter) == (("sep=", ""), ";")
+
+
+def test_a_quoted_name_of_many_megabytes_takes_little_memory():
+    line = f'"{"x" * (4 << 20)}",b'
+    tracemalloc.start()
+    try:
+        assert _QUOTED.sub("", line) == ",b"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert read_csv_bytes(f"{line}\n1,2\n".encode()).form.names == ("x" * (4 << 20), "b")
+    assert _QUOTED.sub("", 'a,"b,""c"",",d') == "a,,d"
+
+
+def test_a_header_that_is_longer_than_what_is_looked_at_is_one():
+    names = [f"{'n' * 40}{k}" for k in range(5000)]
+    data = ";".join(names) + "\n" + (";".join(["1,5"] * 5000) + "\n") * 3
+    table, rows = read(data.encode())
+    assert (table.form.names, table.form.delimiter, table.form.decimal) == (tuple(names), ";", ",")
+    assert len(rows) == 3
 
 
 @pytest.mark.parametrize("sign", ['"', "é"])

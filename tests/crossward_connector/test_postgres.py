@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import socket
 import struct
@@ -13,7 +14,7 @@ import pytest
 from psycopg import pq
 
 from crossward.errors import CrosswardError, EmptyData, InvalidData, InvalidSetting
-from crossward_connector.postgres import PostgresReading, PostgresSession
+from crossward_connector.postgres import PostgresReading, PostgresSession, called
 from crossward_connector.tables import Limits, Opened
 
 
@@ -54,8 +55,16 @@ class Clinic:
             table = Opened("clinic", reading, limits)
             return table, [row for batch in table.batches() for row in batch.to_pylist()]
 
+    def hide(self, head, call):
+        """A function that is not what it is declared to be: no plan shows what it calls."""
+        self.admin.execute(f"CREATE FUNCTION {head} LANGUAGE plpgsql STABLE AS 'BEGIN RETURN {_quoted(call)}; END'")
+
     def count(self):
         return self.admin.execute("SELECT count(*) FROM visit").fetchone()[0]
+
+
+def _quoted(text):
+    return text.replace("'", "''")
 
 
 @pytest.fixture
@@ -129,6 +138,91 @@ def test_what_does_more_than_read_is_refused(clinic, query, words):
     assert clinic.count() == 2
 
 
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("pg_logical_emit_message(false, 'x', 'y')::text", "pg_logical_emit_message"),
+        ("pg_terminate_backend(-1)", "pg_terminate_backend"),
+        ("pg_catalog . pg_cancel_backend (-1)", "pg_cancel_backend"),
+        ("pg_advisory_lock(1)::text", "pg_advisory_lock"),
+        ("PG_ADVISORY_XACT_LOCK(1)::text", "pg_advisory_xact_lock"),
+        ("lo_create(0)", "lo_create"),
+        ("txid_current()", "txid_current"),
+        ("pg_notify/**/('a', 'b')::text", "pg_notify"),
+        ("query_to_xml('SELECT 1', true, true, '')::text", "query_to_xml"),
+        ("set_config('statement_timeout', '0', false)", "set_config"),
+        ("nextval('numbers')", "nextval"),
+        ('"Odd one"(1)', "Odd one"),
+        ('odd . "Odd one"(1)', "Odd one"),
+        ("v.hint", "hint"),
+    ],
+)
+def test_a_call_of_a_function_that_may_do_more_than_read_is_refused_by_name(clinic, call, name):
+    clinic.admin.execute("CREATE SEQUENCE numbers")
+    clinic.admin.execute("CREATE FUNCTION \"Odd one\"(n int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 1'")
+    clinic.admin.execute('ALTER FUNCTION "Odd one" COST 7')
+    clinic.admin.execute("CREATE FUNCTION hint(v visit) RETURNS int LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN 1; END'")
+    call = call.replace("odd .", f"{clinic.name} .")
+    places = (
+        f"SELECT {call} AS a FROM visit AS v",
+        f"SELECT n FROM visit AS v WHERE ({call})::text <> ''",
+        f"WITH w AS MATERIALIZED (SELECT {call} AS a FROM visit AS v) SELECT a::text FROM w",
+        f"SELECT n FROM visit AS v ORDER BY ({call})::text",
+    )
+    for query in places:
+        with pytest.raises(InvalidData, match=f"'{name}', which may do more than read"):
+            clinic.read(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM pg_notify('a', 'b') AS a",
+        "SELECT * FROM ROWS FROM (pg_notify('a', 'b'), generate_series(1, 2)) AS a",
+        "SELECT a::text FROM (VALUES (pg_notify('a', 'b')), (null)) AS v (a)",
+        "SELECT 1 AS a LIMIT length(pg_notify('a', 'b')::text)",
+        "SELECT 1 AS a OFFSET length(pg_notify('a', 'b')::text)",
+        "SELECT sum(n) OVER (ROWS length(\"pg_notify\"/* /* ( */ */('a', 'b')::text) PRECEDING) AS a FROM visit",
+        "SELECT notices.n FROM notices",
+    ],
+)
+def test_a_call_that_stands_elsewhere_is_found_too(clinic, query):
+    clinic.admin.execute("CREATE VIEW notices AS SELECT n, pg_notify('a', 'b')::text AS sent FROM visit OFFSET 0")
+    clinic.admin.execute(f"GRANT SELECT ON notices TO {clinic.name}")
+    with pytest.raises(InvalidData, match="'pg_notify', which may do more than read"):
+        clinic.read(query)
+    with pytest.raises(InvalidData, match="by the numbers of its characters"):
+        clinic.read("SELECT 1 AS a LIMIT length(U&\"\\0070g_notify\"('a', 'b')::text)")
+
+
+def test_functions_that_only_read_or_are_harmless_are_called(clinic):
+    clinic.admin.execute(
+        "CREATE FUNCTION twice(n int) RETURNS int LANGUAGE plpgsql STABLE AS 'BEGIN RETURN 2 * n; END'"
+    )
+    query = """
+        SELECT twice(n) AS n, 'a notice (it''s)' || E'\\\\' AS "lo_create (", now()::date::text AS day, -- a remark
+               random() AS r, gen_random_uuid()::text AS u, clock_timestamp()::text AS t, count(*) OVER () AS system
+        FROM visit JOIN (VALUES (1, 'one'), (2, 'two')) AS v (k, word) ON k = n ORDER BY 1 LIMIT 5
+    """
+    _, rows = clinic.read(query)
+    assert [row["n"] for row in rows] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("query", "fix"),
+    [
+        ("SELECT pid FROM visit WHERE nowhere = 1", "character 29 of it"),
+        ("SELECT 'ä€𝄞', nothing(1)", "character 15 of it"),
+        ("SELEC pid FROM visit", "character 1 of it"),
+        ("INSERT INTO visit (pid) VALUES ('z')", "character 1 of it"),
+    ],
+)
+def test_where_a_query_is_misspelt_is_told(clinic, query, fix):
+    with pytest.raises(InvalidData) as refusal:
+        clinic.read(query)
+    assert re.search(fix, refusal.value.fix)
+
+
 def test_too_much_too_long_and_nothing_are_named(clinic):
     with pytest.raises(InvalidData, match="more than 1,000 rows"):
         clinic.read("SELECT generate_series(1, 1000000000) AS n", limits=Limits(rows=1000))
@@ -145,7 +239,8 @@ def test_too_much_too_long_and_nothing_are_named(clinic):
 
 
 def test_a_server_that_ends_the_connection_is_named(clinic):
-    end = "CASE WHEN k = 90000 THEN pg_terminate_backend(pg_backend_pid()) END"
+    clinic.hide("hang_up(n int) RETURNS bool", "pg_terminate_backend(pg_backend_pid())")
+    end = "CASE WHEN k = 90000 THEN hang_up(k::int) END"
     query = f"SELECT k, {end} AS x FROM generate_series(1, 100000) AS k"
     with pytest.raises(InvalidData, match="ended the connection"):
         clinic.read(query)
@@ -204,7 +299,8 @@ def test_a_role_that_could_become_a_stronger_one_is_refused(clinic):
 
 @pytest.mark.parametrize("setting", ["statement_timeout", "client_connection_check_interval"])
 def test_a_query_cannot_switch_its_limits_off(clinic, setting):
-    off = f"CASE WHEN k <= 64 THEN set_config('{setting}', '0', false) ELSE current_setting('{setting}') END"
+    clinic.hide("switch_off(name text) RETURNS text", "set_config(name, '0', false)")
+    off = f"CASE WHEN k <= 64 THEN switch_off('{setting}') ELSE current_setting('{setting}') END"
     _, rows = clinic.read(f"SELECT k, {off} AS now FROM generate_series(1, 65) AS k", limits=Limits(seconds=77))
     assert {row["now"] for row in rows[:64]} == {"0"}
     assert rows[64]["now"] == {"statement_timeout": "77s"}.get(setting, "5s")
@@ -232,11 +328,16 @@ def row(*cells):
 
 
 class Impostor(threading.Thread):
-    """Speaks the protocol as far as the first rows, which it answers with `rows`; logs in by `login`."""
+    """Speaks the protocol as far as the first rows, which it answers with `rows`; logs in by `login`.
 
-    def __init__(self, rows=b"", login=b""):
+    It answers `plan` when it is asked for a plan, and `found` when it is asked for functions.
+    """
+
+    def __init__(self, rows=b"", login=b"", plan=None, found=None):
         super().__init__(daemon=True)
         self._rows, self._login = rows, login
+        self._plan = described((b"QUERY PLAN", 114)) + row(b"[]") if plan is None else plan
+        self._found = described((b"name", 25)) if found is None else found
         self.heard = b""
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.parameters = {
@@ -274,6 +375,10 @@ class Impostor(threading.Thread):
             answer = message(b"1", b"") + message(b"2", b"") if kind == b"S" else b""
             if b"rolsuper" in query:
                 answer += described((b"strong", 16)) + row(b"f")
+            elif b"EXPLAIN" in query:
+                answer += self._plan
+            elif b"pg_proc" in query:
+                answer += self._found
             elif b"FETCH 0" in query:
                 answer += described((b"pid", 25), (b"n", 23))
             elif b"FETCH" in query:
@@ -282,7 +387,7 @@ class Impostor(threading.Thread):
 
     def read(self):
         session = PostgresSession("clinic", self.parameters, Limits())
-        with closing(PostgresReading(session, "SELECT 1", None, Limits())) as reading:
+        with closing(session), closing(PostgresReading(session, "SELECT 1", None, Limits())) as reading:
             return [piece.batch.to_pylist() for piece in reading.pieces()]
 
 
@@ -309,6 +414,33 @@ def test_whatever_a_server_says_is_told_in_our_words(rows, words):
     with pytest.raises(InvalidData, match=words) as refusal:
         Impostor(rows).read()
     assert "hunter2" not in str(refusal.value).lower()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"plan": b""},
+        {"plan": described((b"QUERY PLAN", 114))},
+        {"plan": described((b"QUERY PLAN", 114)) + row(SECRET)},
+        {"plan": described((b"QUERY PLAN", 114)) + row(b"\xff")},
+        {"plan": described((b"QUERY PLAN", 114)) + row(b"[" * 100_000)},
+        {"found": described((b"name", 25)) + row(SECRET)},
+        {"found": described((b"name", 25)) + row(b"\xff")},
+        {"found": described((b"name", 23)) + row(b"1")},
+        {"found": described((b"name", 25), (b"more", 25)) + row(b"select", SECRET)},
+        {"found": described() + row()},
+    ],
+)
+def test_a_plan_or_a_function_that_no_server_tells_is_refused(told):
+    with pytest.raises(InvalidData, match="answers what no PostgreSQL does") as refusal:
+        Impostor(_COLUMNS, **told).read()
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_names_that_cannot_be_asked_for_are_left_out():
+    plan = [{"Output": ["f(1)", '"\0"(1)'], "Function Name": "\udfff", "Plans": [7, None, {"Filter": "g (2)"}]}]
+    calls = called('SELECT "\ud800"', plan)
+    assert calls == {("pg_catalog", "select"), ("", "f"), ("", "g")}
 
 
 @pytest.mark.skipif(pq.version() < 160000, reason="this libpq gives a password to whoever asks")

@@ -156,6 +156,62 @@ def test_forms_that_no_reader_sends_are_refused(value):
         wire.form_of(value, Limits())
 
 
+ABOUT = {"kind": "csv", "names": ["a", "b"], "delimiter": ",", "encoding": "utf-8", "decimal": ".", "bom": False}
+ABOUT |= {"total_rows": None, "short": [], "guesses": []}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "pickle"},
+        {"kind": ""},
+        {"decimal": ""},
+        {"decimal": "5"},
+        {"encoding": "rot13"},
+        {"encoding": "UTF-8"},
+        {"delimiter": "\ud800"},
+        {"delimiter": "\0"},
+        {"names": ["a", "b", "\udfff"]},
+        {"names": ["a", "b", "x\0y"]},
+    ],
+)
+def test_forms_that_cannot_be_kept_or_mean_nothing_are_refused(change):
+    columns = [["a", "text"], ["b", "text"]]
+    wire.form_of({"form": ABOUT, "columns": columns}, Limits())
+    for encoding in ("", "utf-16-le", "utf-16-be", "cp1252", "latin-1"):
+        wire.form_of({"form": ABOUT | {"encoding": encoding}, "columns": columns}, Limits())
+    with pytest.raises(wire.Garbled):
+        wire.form_of({"form": ABOUT | change, "columns": columns}, Limits())
+    with pytest.raises(wire.Garbled):
+        wire.form_of({"form": ABOUT, "columns": [["a", "text"], ["a", "text"]]}, Limits())
+
+
+@pytest.mark.parametrize("name", ["x\0y", "\ud800"])
+def test_names_that_cannot_be_kept_are_not_sent(name):
+    with pytest.raises(InvalidData, match="no text does"):
+        frames(wire.send_form, Form("parquet", ("a", name)), pa.schema([]))
+
+
+@pytest.mark.parametrize("words", ["\ud800", "a\0b", "x" * 20_001, 7, None])
+def test_errors_and_faults_that_cannot_be_kept_are_refused(words):
+    for pair in ([words, "fix"], ["cause", words]):
+        with pytest.raises(wire.Garbled):
+            wire.error_of(["InvalidData", *pair])
+        with pytest.raises(wire.Garbled):
+            wire.faults_of({"faults": [[*pair, None, None]]})
+    if words is not None:
+        with pytest.raises(wire.Garbled):
+            wire.faults_of({"faults": [["cause", "fix", None, words]]})
+
+
+def test_errors_and_faults_are_one_short_line_each():
+    error = wire.error_of(["InvalidData", "a\r\nb\x1b[2J\u202e\u2028c", "é" * 20_000])
+    assert error.cause == "a  b [2J  c"
+    assert error.fix == "é" * 1997 + "..."
+    [fault] = wire.faults_of({"faults": [["a\tb", "c\x7f", 3, "d\n" + "e" * 500]]})
+    assert fault == Fault("a b", "c ", 3, "d " + "e" * 195 + "...")
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -293,11 +293,28 @@ class Sources:
                 cause = f"{place.where}: the database file is not there."
                 fix = f"Correct the url of [data_connections.{place.connection}]; an absolute path has four slashes"
                 raise InvalidData(cause, f"{fix}: sqlite:////srv/clinic.db.")
-            with file.open("rb") as opened:
-                self._check_place(opened.fileno(), place.where)
+            self._check_file(file, place.where)
         parameters = connection.parameters()
         kind = SQLITE if file is not None else POSTGRES
         return Source(kind, place.where, connection=parameters, query=place.query, seconds=connection.seconds)
+
+    def _check_file(self, file: Path, where: str) -> None:
+        """Refuse what is no regular file or the site's own; it may be another by now than when it was looked for.
+
+        Only a handle is taken first: to open a pipe would wait for somebody who writes.
+        """
+        try:
+            handle = os.open(file, os.O_PATH | os.O_CLOEXEC)
+            try:
+                opened = _reopen(handle, where)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise InvalidData(f"{where}: the database file cannot be opened.", _reason(error)) from None
+        try:
+            self._check_place(opened, where)
+        finally:
+            os.close(opened)
 
     def _files(self, place: FilePlace, stack: ExitStack) -> Source:
         where = self.where(place)

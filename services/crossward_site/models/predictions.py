@@ -16,7 +16,8 @@ import pyarrow as pa
 from crossward.errors import EmptyData, InvalidData
 from crossward.study import Study
 from crossward.study.features import NumberFeature
-from crossward_connector.csv_files import read_csv_bytes
+from crossward_connector.csv_files import CsvOptions, read_csv_bytes
+from crossward_connector.tables import Limits, Opened
 from crossward_site.data.mapping import DataMap
 from crossward_site.data.reading import Reader, Reading
 from crossward_site.models.service import Served
@@ -28,6 +29,9 @@ Words = Literal["site", "study"]
 
 MOST_RECORDS = 10_000
 MOST_TOLD = 5
+_AS_TEXT = CsvOptions(encoding="utf-8")
+_LIMITS = Limits(columns=10_000, cell=1 << 16, memory=16 << 20)
+"""A CSV that comes with a question is read in this process: none of its records is longer than about a megabyte."""
 
 
 def predict(served: Served, records: Sequence[Mapping[str, Value]], words: Words = "site") -> list[Prediction]:
@@ -49,8 +53,8 @@ def predict_csv(served: Served, text: str, words: Words = "site") -> list[Predic
     mapping = _mapping(served, words)
     wanted = [mapping.of_feature(feature.name).column for feature in served.study.features]
     data = text.encode("utf-8", "replace")
-    _check_words(served, mapping, read_csv_bytes(data, where="The CSV", lenient=True).form.names)
-    table = read_csv_bytes(data, wanted, where="The CSV")
+    _check_words(served, mapping, _read(data, None, lenient=True).form.names)
+    table = _read(data, wanted)
     batches, rows = [], 0
     for batch in table.batches():
         batches.append(batch)
@@ -61,6 +65,10 @@ def predict_csv(served: Served, text: str, words: Words = "site") -> list[Predic
         raise EmptyData("The CSV has no records.", "Give at least one line after that of the column names.")
     reading = Reader(served.study, mapping, table.form.decimal).read(pa.Table.from_batches(batches), labels=False)
     return _predictions(served, mapping, reading, lambda row: f"Record {row + 1} ({table.line(row)})")
+
+
+def _read(data: bytes, wanted: Sequence[str] | None, lenient: bool = False) -> Opened:
+    return read_csv_bytes(data, wanted, _AS_TEXT, where="The CSV", limits=_LIMITS, lenient=lenient)
 
 
 def _mapping(served: Served, words: Words) -> DataMap:

@@ -218,6 +218,8 @@ def test_postgresql(kind, postgresql, tmp_path) -> None:
     clinic = Connection(url=SecretStr(url), password_file=tmp_path / "password", seconds=60)
     with psycopg.connect(postgresql, autocommit=True) as admin:
         admin.execute(f"CREATE ROLE {name} LOGIN")
+        body = "BEGIN RETURN pg_terminate_backend(pg_backend_pid()); END"
+        admin.execute(f"CREATE FUNCTION {name}_end() RETURNS bool LANGUAGE plpgsql STABLE AS '{body}'")
         try:
             connectors = kind(Sources({}, {"clinic": clinic}))
             rows = read(connectors, query("SELECT k, k::text AS t, k::numeric / 4 AS q FROM generate_series(1, 3) k"))[
@@ -228,8 +230,11 @@ def test_postgresql(kind, postgresql, tmp_path) -> None:
             with pytest.raises(InvalidData, match=r"more than read|not one SELECT"):
                 read(connectors, query("WITH x AS (DELETE FROM pg_class RETURNING 1) SELECT * FROM x"))
             with pytest.raises(InvalidData, match="ended the connection"):
+                read(connectors, query(f"SELECT {name}_end() AS t"))
+            with pytest.raises(InvalidData, match="calls 'pg_terminate_backend', which may do more than read"):
                 read(connectors, query("SELECT pg_terminate_backend(pg_backend_pid()) AS t"))
         finally:
+            admin.execute(f"DROP FUNCTION {name}_end")
             admin.execute(f"DROP ROLE {name}")
 
 

@@ -359,3 +359,20 @@ def test_an_sqlite_file_that_is_not_there_is_not_made(home) -> None:
     with pytest.raises(InvalidData, match=r"not there.*four slashes"):
         content(lost, QueryPlace(kind="sql", connection="clinic", query="SELECT 1"))
     assert not (home / "clinik.db").exists()
+
+
+def test_an_sqlite_file_that_becomes_a_pipe_or_goes_keeps_nobody_waiting(home, monkeypatch) -> None:
+    clinic = Connection(url=SecretStr(f"sqlite:///{home}/clinic.db"))
+    sources = Sources({}, {"clinic": clinic}, (home / "site",))
+    query = QueryPlace(kind="sql", connection="clinic", query="SELECT 1")
+    monkeypatch.setattr(Path, "is_file", lambda _self: True)  # as it was a moment before
+    with pytest.raises(InvalidData, match="no such file"):
+        content(sources, query)
+    os.mkfifo(home / "clinic.db")
+    # One who writes is there, so that a program that opens pipes goes on, and fails here.
+    writer = os.open(home / "clinic.db", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        with pytest.raises(InvalidData, match="no file but a pipe"):
+            content(sources, query)
+    finally:
+        os.close(writer)

@@ -90,6 +90,31 @@ def test_a_csv_is_read_as_records_are(served) -> None:
         predict_csv(served(), "glu,bmi,smoke,family\n" + "90,25,J,yes\n" * 10_001)
 
 
+def test_a_csv_with_many_columns_and_records_is_read(served) -> None:
+    more = ",".join(f"more{k}" for k in range(60))
+    text = f"glu,bmi,smoke,family,{more}\n" + ("90.08,25,J,yes," + ",".join(['"1,5"'] * 60) + "\n") * 5000
+    predictions = predict_csv(served(), text)
+    assert len(predictions) == 5000
+    assert predictions[-1] == predict(served(), [OURS])[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('"' + "x" * 4_000_000 + '",b\n1,2\n', "longer than 1,048,576 bytes|within 1,048,576 bytes"),
+        ("glu,bmi,smoke,family\n" + "9" * 2_000_000 + ",25,J,yes\n", "longer than 1,048,576 bytes"),
+        ("glu,bmi,smoke,family\n90,25," + "J" * 70_000 + ",yes\n", "A cell of the column 'smoke' is longer"),
+        (",".join(f"c{k}" for k in range(10_001)) + "\n", "columns; 10,000 are the limit"),
+        ("sep=;\n" * 2000, "no column"),
+        ('"\n' * 500_000, "no column|name"),
+        ("g\0l\0u\0,\0b\0m\0i\0\n\0" * 100, "cannot be shown"),
+    ],
+)
+def test_a_csv_that_would_take_long_is_refused(served, text: str, words: str) -> None:
+    with pytest.raises(InvalidData, match=words):
+        predict_csv(served(), text)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
