@@ -38,6 +38,12 @@ MOST_LOOKED_AT = 256
 LISTED = (Oddity.WORD, Oddity.CASE, Oddity.YES_NO)
 """Texts that stand in a public list, whatever their case: these alone are kept, to be told."""
 
+TOTALS = frozenset({
+    "summe", "gesamt", "gesamtsumme", "total", "totals", "sum", "mittelwert", "mittel", "durchschnitt", "mean",
+    "average", "avg", "median", "count", "anzahl", "totale", "somme", "moyenne", "media", "totaal", "gemiddelde",
+})  # fmt: skip
+"""What stands in place of an id in a line that sums up the others, without case."""
+
 SAMPLE = 4_096
 BLOCK = 1 << 20
 LIKE_NUMBERS = 0.8
@@ -293,7 +299,7 @@ class FeatureTally:
             self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))
 
 
-_NOBODY = pa.array(sorted(MISSING_WORDS), pa.string())
+_NOBODY, _TOTALS = (pa.array(sorted(words), pa.string()) for words in (MISSING_WORDS, TOTALS))
 _TAGGER = Tagger(os.urandom(32))
 """Ids are told apart as the vault tells them apart; the tags hold in this process alone."""
 _NO_ID = np.uint64(_TAGGER.person(""))
@@ -304,7 +310,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.blank, self.padded, self.floating, self.scientific = Tally(), Tally(), Tally(), Tally()
-        self.words, self.inexact = Tally(), Tally()
+        self.words, self.inexact, self.totals = Tally(), Tally(), Tally()
         self._keys = Growing()
         self._blank: list[Rows] = []
 
@@ -317,7 +323,9 @@ class Ids:
             blank = pc.or_kleene(blank, pc.equal(trimmed, ""))
             padded = pc.and_kleene(pc.not_equal(plain, trimmed), pc.invert(blank))
             self.padded.add(_true(padded), start)
-            self.words.add(_true(pc.is_in(pc.utf8_lower(trimmed), value_set=_NOBODY)), start)
+            lower = pc.utf8_lower(trimmed)
+            self.words.add(_true(pc.is_in(lower, value_set=_NOBODY)), start)
+            self.totals.add(_true(pc.is_in(pc.utf8_rtrim(lower, ": "), value_set=_TOTALS)), start)
             self.scientific.add(_true(pc.match_substring_regex(trimmed, r"^\d(?:[.,]\d+)?[eE]\+?\d+$")), start)
             self.floating.add(_true(pc.match_substring_regex(trimmed, r"^\d+[.,]0+$")), start)
         elif pa.types.is_floating(plain.type):

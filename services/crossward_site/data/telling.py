@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from crossward.learning.encoding import Category
 from crossward.learning.encoding.values import FLAG_WORDS
+from crossward.protocol.constants import CELLS
 from crossward.study import Study
 from crossward_connector.tables import Table
 from crossward_site.data.beside import Pulse
@@ -17,9 +18,11 @@ from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn
 from crossward_site.data.shapes import YES_NO, Oddity, looks_like_identifier, looks_like_name
 
 MOST_SHAPES = 5
-MUCH_CLIPPED = 0.05
+MUCH_CLIPPED, NEARLY_ALL_CLIPPED, FEWEST_CLIPPED = 0.05, 0.9, 10
 MUCH_MISSING = 0.5
 FEW_UNREAD = 0.01
+MANY_ROWS = 200
+"""A table of so many rows that has fewer persons than a release has cells hardly names its persons."""
 NEARLY = 0.95
 _ALL_ALIKE = (Oddity.COMMA, Oddity.UNIT, Oddity.CASE, Oddity.YES_NO)
 """Where one cell is written so, others are, and a mapping or another export mends all of them: never a trifle."""
@@ -83,6 +86,14 @@ class Telling:
         person, record = self._mapping.person, self._mapping.record
         persons, many, beyond = self._seen.persons.count(most)
         self._tell_ids(person, "person", self._seen.persons)
+        if 0 < persons < CELLS and self._seen.rows >= MANY_ROWS:
+            self.tell(
+                "error",
+                f"{self._seen.rows:,} rows of {_plural(persons, 'person', 'persons')}: is this the column that names the "
+                "person?",
+                "Map the person to the column of their ids.",
+                person,
+            )
         if many:
             kept = "one is kept" if most == 1 else f"{most} are kept"
             self.tell_tally(
@@ -120,6 +131,12 @@ class Telling:
                 "error",
                 f"Words for a missing value where the {what} is due: all such records would be one {what}'s.",
                 f"Every record needs its {what}.",
+            ),
+            (
+                ids.totals,
+                "error",
+                f"A line that sums up the others, no record: a word such as total stands where the {what} is due.",
+                "Remove such lines.",
             ),
             (
                 ids.scientific,
@@ -228,7 +245,7 @@ class Telling:
         share = counts["clipped"] / max(1, tally.values)
         if share > MUCH_CLIPPED and not explained:
             self.tell_tally(
-                "warning",
+                "error" if share >= NEARLY_ALL_CLIPPED and counts["clipped"] >= FEWEST_CLIPPED else "warning",
                 tally.first["clipped"],
                 f"{share:.0%} of the values lie outside of the study's range from {feature.low:g} to {feature.high:g} "
                 f"{feature.unit}".rstrip()
@@ -334,6 +351,8 @@ class Telling:
         if comma is not None and comma.thousands == comma.distinct:  # 1,234 is a comma only beside others
             odd[Oddity.THOUSANDS] = odd.pop(Oddity.COMMA)
         for kind, tally in odd.items():
+            if self._is_of_totals(tally):
+                continue
             cause, fix = _said(kind, tally, self._table.form.decimal) if numbers else _said_of_word(kind, tally)
             grave = label or tally.count > FEW_UNREAD * there or kind in _ALL_ALIKE
             severity: Severity = "warning" if part is None or not grave else "error"
@@ -348,6 +367,11 @@ class Telling:
                     self.mending.recode_words(feature, _meant(column.words[kind], words), label=label)
                 elif kind in (Oddity.OTHER, Oddity.WHOLE):
                     self.mending.recode(feature, words, list(_shapes(tally)), label=label)
+
+    def _is_of_totals(self, tally: Tally) -> bool:
+        """Whether something was seen in lines alone that sum up the others: to remove those is all there is to do."""
+        totals = self._seen.persons.totals
+        return tally is not totals and 0 < tally.count == len(tally.rows) and set(tally.rows) <= set(totals.rows)
 
     # -- one problem ---------------------------------------------------------------------------------------------------
     def shown(self, name: str) -> str:
@@ -389,8 +413,8 @@ class Telling:
         column: str | None = None,
         feature: str | None = None,
     ) -> None:
-        """A problem of the rows that were counted; none where there are none."""
-        if tally.count:
+        """A problem of the rows that were counted; none where there are none, or all of them are no records."""
+        if tally.count and not self._is_of_totals(tally):
             lines = [self._table.line(row) for row in sorted(tally.rows)]
             self.tell(severity, cause, fix, column, feature, lines, tally.count)
 

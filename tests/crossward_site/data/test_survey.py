@@ -296,11 +296,41 @@ def test_faults_of_one_kind_are_one_problem_with_all_their_lines() -> None:
     assert [problem.cause for problem in nothing.problems] == ["There are columns and no records."]
 
 
-def test_a_total_below_the_table_is_one_warning() -> None:
+def test_a_total_below_the_table_is_one_problem() -> None:
     table = {name: [*list(values), None] for name, values in good().items()}
-    report = check(table | {"id": [*good()["id"], "Total"], "crp": [*good()["crp"], 40.0]})
-    assert told(report, None, "next to no features").lines == ("row 201",)
-    assert [problem.cause for problem in report.problems if "Missing in" in problem.cause] == []
+    for word, cause in (("Total", "sums up the others"), ("p-1", "next to no features")):
+        report = check(table | {"id": [*good()["id"], word], "crp": [*good()["crp"], 40.0]})
+        [problem] = [problem for problem in report.problems if problem.cause != "The label is missing."]
+        assert cause in problem.cause
+        assert problem.lines == ("row 201",)
+        assert word != "Total" or report.problems == [problem]
+
+
+@pytest.mark.parametrize("word", ["Summe", " Gesamt: ", "MITTELWERT"])
+def test_a_line_of_totals_that_fills_all_cells_is_one_error(word) -> None:
+    table = {name: [*[str(value) for value in values], "5712.3"] for name, values in good().items()}
+    report = check(table | {"id": [*good()["id"], word]})
+    assert [(p.severity, p.lines) for p in report.problems if "blanks before" not in p.cause] == [
+        ("error", ("row 201",))
+    ]
+    assert "TODO" not in report.suggestion
+
+
+def test_a_table_that_names_hardly_anybody_is_an_error() -> None:
+    report = check(good(1000) | {"id": ["m", "f"] * 500})
+    assert told(report, "id", "1,000 rows of 2 persons").severity == "error"
+    few = check(good(199) | {"id": ["a"] * 199})
+    assert not [problem for problem in few.problems if "is this the column" in problem.cause]
+
+
+@pytest.mark.parametrize(("outside", "severity"), [(190, "error"), (120, "warning")])
+def test_a_column_that_lies_outside_nearly_everywhere_is_an_error(outside, severity) -> None:
+    bmi = np.where(np.arange(200) < outside, 43.0, 25.0) + good()["bmi"] / 100
+    report = check(good() | {"bmi": bmi})
+    assert (told(report, "bmi", "would be clipped").severity, report.ready) == (severity, severity == "warning")
+
+
+def test_rare_gaps_are_told_once() -> None:
     few = check(good() | {"bmi": [None, *good()["bmi"][1:]]})
     assert [problem.cause for problem in few.problems] == [
         "Missing in less than 1% of the records; they count as nothing, as the study has no default."
