@@ -269,8 +269,8 @@ class FeatureTally:
     codes: dict[float, Tally] = field(default_factory=lambda: defaultdict(Tally))
     near: Counter[float] = field(default_factory=Counter)
     values: int = 0
-    fits: Counter[str] = field(default_factory=Counter)
-    substances: Counter[tuple[str, str]] = field(default_factory=Counter)
+    fits: Counter[units.Way] = field(default_factory=Counter)
+    middles: Counter[units.Way] = field(default_factory=Counter)
     inside_unconverted: int = 0
     likely: Counter[str] = field(default_factory=Counter)
 
@@ -293,8 +293,9 @@ class FeatureTally:
             self.codes[code].add(rows[raw == code], start)
             beside = (raw != code) & (np.abs(raw - code) <= abs(code) / 2)
             self.near[code] += int(np.count_nonzero(beside))
-        self.fits.update(units.fits(raw, low, high, part.feature.unit))
-        self.substances.update(units.fits_by_substance(raw, low, high, part.feature.unit))
+        for way, (inside, middle) in units.fits(raw, low, high, part.feature.unit).items():
+            self.fits[way] += inside
+            self.middles[way] += middle
         if part.conversion != (1.0, 0.0):
             self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))
 

@@ -9,10 +9,11 @@ from crossward.learning.encoding.values import FLAG_WORDS
 from crossward.protocol.constants import CELLS
 from crossward.study import Study
 from crossward_connector.tables import Table
+from crossward_site.data import units
 from crossward_site.data.beside import Pulse
 from crossward_site.data.check_views import Problem, Severity
 from crossward_site.data.counting import MOST_LINES, Column, FeatureTally, Ids, Seen, Tally, copies
-from crossward_site.data.mapping import DataMap
+from crossward_site.data.mapping import ColumnMap, DataMap
 from crossward_site.data.mending import Mending
 from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn
 from crossward_site.data.shapes import YES_NO, Oddity, looks_like_identifier, looks_like_name
@@ -23,7 +24,7 @@ MUCH_MISSING = 0.5
 FEW_UNREAD = 0.01
 MANY_ROWS = 200
 """A table of so many rows that has fewer persons than a release has cells hardly names its persons."""
-NEARLY = 0.95
+NEARLY, ENOUGH_EXPLAINED = 0.95, 0.8
 _ALL_ALIKE = (Oddity.COMMA, Oddity.UNIT, Oddity.CASE, Oddity.YES_NO)
 """Where one cell is written so, others are, and a mapping or another export mends all of them: never a trifle."""
 
@@ -89,8 +90,8 @@ class Telling:
         if 0 < persons < CELLS and self._seen.rows >= MANY_ROWS:
             self.tell(
                 "error",
-                f"{self._seen.rows:,} rows of {_plural(persons, 'person', 'persons')}: is this the column that names the "
-                "person?",
+                f"{self._seen.rows:,} rows of {_plural(persons, 'person', 'persons')}: is this the column that names "
+                "the person?",
                 "Map the person to the column of their ids.",
                 person,
             )
@@ -232,7 +233,8 @@ class Telling:
                     name,
                 )
                 self.mending.recode_missing(name, f"{code:g}")
-        if not explained and counts["odd_unit"]:
+        share = counts["clipped"] / max(1, tally.values)
+        if not explained and counts["odd_unit"] and share < NEARLY_ALL_CLIPPED:
             likely = ", ".join(unit for unit, _ in tally.likely.most_common(2))
             self.tell_tally(
                 "warning",
@@ -242,7 +244,6 @@ class Telling:
                 column,
                 name,
             )
-        share = counts["clipped"] / max(1, tally.values)
         if share > MUCH_CLIPPED and not explained:
             self.tell_tally(
                 "error" if share >= NEARLY_ALL_CLIPPED and counts["clipped"] >= FEWEST_CLIPPED else "warning",
@@ -250,7 +251,7 @@ class Telling:
                 f"{share:.0%} of the values lie outside of the study's range from {feature.low:g} to {feature.high:g} "
                 f"{feature.unit}".rstrip()
                 + " and would be clipped.",
-                "Check the unit; if it is right, tell the study's lead that the range is narrow.",
+                _clipped_fix(self._mapping.of_feature(name), feature.unit),
                 column,
                 name,
             )
@@ -268,7 +269,7 @@ class Telling:
         clipped, unit, low, high = tally.counts["clipped"], part.feature.unit, part.feature.low, part.feature.high
         if clipped * 2 <= tally.values:
             return False
-        if tally.inside_unconverted >= 0.8 * clipped:
+        if tally.inside_unconverted >= ENOUGH_EXPLAINED * clipped:
             self.tell_tally(
                 "error",
                 tally.first["clipped"],
@@ -279,20 +280,30 @@ class Telling:
             )
             self.mending.drop_unit(name)
             return True
-        best, count = max(tally.fits.items(), key=lambda item: item[1], default=("", 0))
-        if count < 0.8 * clipped:
+        mapped, named = self._mapping.of_feature(name), units.named_substances(name, part.column)
+        ways = _fitting(tally, clipped, named, mapped)
+        if not ways:
             return False
+        best = ways[0]
+        sure = len(ways) == 1 or tally.middles[best] * 2 > tally.fits[best]
+        known = list(dict.fromkeys(way.unit for way in (ways[:1] if sure else ways)))
         self.tell_tally(
             "error",
             tally.first["clipped"],
-            f"Most values lie outside of {low:g} to {high:g} {unit}: the column looks like {best}.",
-            f"Say `unit: {best}` in the mapping, with the `substance` where it matters.",
+            f"Most values lie outside of {low:g} to {high:g} {unit}: the column looks like {' or '.join(known)}.",
+            _unit_fix(best, named) if sure else "Ask in which unit it is, and say so in the mapping.",
             part.column,
             name,
         )
-        by_substance = {substance: fit for (other, substance), fit in tally.substances.items() if other == best}
-        likely = [substance for substance, fit in by_substance.items() if fit >= NEARLY * max(by_substance.values())]
-        self.mending.unit(name, part.column, best, unit, likely)
+        likely = [way.substance for way in ways if way.unit == best.unit and way.substance]
+        if sure and (not best.substance or len(named) == 1):
+            self.mending.unit(name, best.unit, best.substance)
+        elif sure:
+            self.mending.todo(
+                f"features.{name}: add unit: {best.unit} and substance: one of {', '.join(likely or units.SUBSTANCES)}"
+            )
+        else:
+            self.mending.todo(f"features.{name}: add unit: {' or '.join(known)}, whichever it is in")
         return True
 
     def _tell_columns(self) -> None:
@@ -417,6 +428,44 @@ class Telling:
         if tally.count and not self._is_of_totals(tally):
             lines = [self._table.line(row) for row in sorted(tally.rows)]
             self.tell(severity, cause, fix, column, feature, lines, tally.count)
+
+
+# -- units ------------------------------------------------------------------------------------------------------------
+def _fitting(tally: FeatureTally, clipped: int, named: Sequence[str], mapped: ColumnMap) -> list[units.Way]:
+    """The ways to read a column that bring nearly all of its values into the range, the likeliest first.
+
+    Where the names tell the substance, no other is thought of; the way that the mapping takes already is none.
+    """
+    taken = {
+        way
+        for way in tally.fits
+        if mapped.unit is not None
+        and units.spelled(way.unit) == units.spelled(mapped.unit)
+        and way.substance in ("", mapped.substance.strip().lower())
+    }
+    fits = {
+        way: fit
+        for way, fit in tally.fits.items()
+        if fit >= ENOUGH_EXPLAINED * clipped
+        and way not in taken
+        and (not way.substance or not named or way.substance in named)
+    }
+    near = [way for way, fit in fits.items() if fit >= NEARLY * max(fits.values())]
+    return sorted(near, key=lambda way: -tally.middles[way])
+
+
+def _clipped_fix(mapped: ColumnMap, unit: str) -> str:
+    if mapped.unit is None or units.spelled(mapped.unit) == units.spelled(unit):
+        return "Check the unit; if it is right, tell the study's lead that the range is narrow."
+    return f"Neither {mapped.unit}, which the mapping says, nor {unit} fits: ask in which unit the column is."
+
+
+def _unit_fix(best: units.Way, named: Sequence[str]) -> str:
+    if not best.substance:
+        return f"Say `unit: {best.unit}` in the mapping."
+    if len(named) != 1:
+        return f"Say `unit: {best.unit}` in the mapping, with its `substance`: by the name it is not known."
+    return f"Say `unit: {best.unit}` and `substance: {best.substance}` in the mapping."
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -173,18 +173,17 @@ def test_a_column_that_is_read_already_is_never_proposed() -> None:
     assert told(report, "Glu120", "several things: Glu0, Glu120").severity == "warning"
 
 
-def test_the_substance_is_proposed_where_one_alone_explains_the_values() -> None:
-    """Glucose and uric acid weigh nearly the same: between them people choose."""
+def test_the_substance_is_proposed_where_the_name_tells_it_and_never_by_the_numbers_alone() -> None:
     draw = np.random.default_rng(5)
     study = study_for(
-        Schema((Number("Glu0", 3.5, 7.5, "mmol/L"), Number("HDL", 0.6, 2.2, "mmol/L"))),
+        Schema((Number("Glu0", 3.5, 7.5, "mmol/L"), Number("marker", 0.6, 2.2, "mmol/L"))),
         label={"name": "ill", "positive": "yes", "negative": "no"},
     )
-    table = good() | {"Glu0": draw.uniform(4, 6.8, 200) * 18.016, "HDL": draw.uniform(0.7, 2.1, 200) * 38.67}
+    table = good() | {"Glu0": draw.uniform(4, 6.8, 200) * 18.016, "marker": draw.uniform(0.7, 2.1, 200) * 38.67}
     report = survey(Given(pa.table(table)), DataMap(person="id"), study)
     proposed = yaml.safe_load(report.suggestion)["features"]
-    assert proposed == {"HDL": {"column": "HDL", "unit": "mg/dL", "substance": "cholesterol"}}
-    assert "# TODO features.Glu0: add unit: mg/dL and substance: one of glucose, uric acid\n" in report.suggestion
+    assert proposed == {"Glu0": {"column": "Glu0", "unit": "mg/dL", "substance": "glucose"}}
+    assert "# TODO features.marker: add unit: mg/dL and substance: one of cholesterol" in report.suggestion
 
 
 def test_a_number_among_others_like_it_is_no_code() -> None:
@@ -202,6 +201,55 @@ def test_decimal_commas_where_the_file_is_said_to_have_points() -> None:
     assert 'decimal: ","' in report.suggestion
     table = read_csv_bytes(b"id;glucose\n1;1,234\n2;5\n", options=CsvOptions(decimal="."), lenient=True)
     assert told(survey(table, DataMap(person="id"), study), "glucose", "thousands").line == "line 2"
+
+
+def of_unit(
+    name: str, low: float, high: float, unit: str, values: Any, mapped: dict[str, str] | None = None
+) -> tuple[CheckReport, dict[str, Any], Problem]:
+    """What is told of one column, and what is suggested for it."""
+    label = {"name": "ill", "positive": "yes", "negative": "no"}
+    study = study_for(Schema((Number(name, low, high, unit), *SCHEMA.features[1:3])), label=label)
+    mapping = {"person": "id", "features": {name: {"column": name} | mapped} if mapped else {}}
+    table = pa.table(good() | {name: values})
+    report = survey(Given(table), DataMap.from_data(mapping), study)
+    [problem] = [problem for problem in report.problems if problem.column == name]
+    return report, yaml.safe_load(report.suggestion).get("features", {}).get(name, {}), problem
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "unit", "factor", "suggested"),
+    [
+        ("urate", 150, 500, "umol/L", 1 / 59.48, {"unit": "mg/dL", "substance": "uric acid"}),
+        ("LDL", 1.2, 4.8, "mmol/L", 38.67, {"unit": "mg/dL", "substance": "cholesterol"}),
+        ("Glu0", 3.5, 7.5, "mmol/L", 18.016, {"unit": "mg/dL", "substance": "glucose"}),
+        ("marker", 3.5, 7.5, "mmol/L", 18.016, None),  # its name says nothing: the numbers alone do not
+        ("BUN", 2.5, 8, "mmol/L", 6.006, None),
+        ("sbp", 90, 170, "mmHg", 0.1, {"unit": "cmHg"}),
+        ("sbp", 90, 170, "mmHg", 1 / 7.5, {"unit": "kPa"}),
+    ],
+)
+def test_a_unit_is_suggested_that_the_name_does_not_contradict(name, low, high, unit, factor, suggested) -> None:
+    values = np.random.default_rng(1).uniform(low + (high - low) * 0.3, high - (high - low) * 0.3, 200) * factor
+    report, entry, problem = of_unit(name, low, high, unit, values)
+    assert problem.severity == "error"
+    assert {key: value for key, value in entry.items() if key != "column"} == (suggested or {})
+    if name == "marker":
+        assert "# TODO features.marker: add unit: mg/dL and substance: one of" in report.suggestion
+
+
+def test_a_unit_that_stands_in_the_mapping_is_not_suggested_again() -> None:
+    values = np.random.default_rng(1).uniform(6, 12, 200)  # in mg/L
+    _, entry, problem = of_unit("creatinine", 40, 120, "umol/L", values, {"unit": "mg/dL", "substance": "creatinine"})
+    assert problem.severity == "error"
+    assert problem.fix == "Neither mg/dL, which the mapping says, nor umol/L fits: ask in which unit the column is."
+    assert entry["unit"] == "mg/dL"
+
+
+def test_a_substance_that_the_name_contradicts_is_mended() -> None:
+    values = np.random.default_rng(1).uniform(2.0, 4.0, 200) * 38.67
+    _, entry, problem = of_unit("LDL", 1.2, 4.8, "mmol/L", values, {"unit": "mg/dL", "substance": "urea"})
+    assert "`substance: cholesterol`" in problem.fix
+    assert entry == {"column": "LDL", "unit": "mg/dL", "substance": "cholesterol"}
 
 
 def good(rows: int = 200) -> dict[str, Any]:
