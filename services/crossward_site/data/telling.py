@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
-from crossward.learning.encoding import Category
-from crossward.learning.encoding.values import FLAG_WORDS
+from crossward.learning.encoding import Category, Flag, Number
+from crossward.learning.encoding.labels import label_codes
+from crossward.learning.encoding.values import FLAG_WORDS, UNREAD
 from crossward.protocol.constants import CELLS
 from crossward.study import Study
 from crossward_connector.tables import Table
@@ -13,14 +16,15 @@ from crossward_site.data import units
 from crossward_site.data.beside import Pulse
 from crossward_site.data.check_views import Problem, Severity
 from crossward_site.data.counting import MOST_LINES, Column, FeatureTally, Ids, Seen, Tally, copies
-from crossward_site.data.mapping import ColumnMap, DataMap
+from crossward_site.data.mapping import Codes, ColumnMap, DataMap
 from crossward_site.data.mending import Mending
-from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn
+from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn, nearest
 from crossward_site.data.shapes import YES_NO, Oddity, looks_like_identifier, looks_like_name
 
 MOST_SHAPES = 5
 MUCH_CLIPPED, NEARLY_ALL_CLIPPED, FEWEST_CLIPPED = 0.05, 0.9, 10
 MUCH_MISSING = 0.5
+MOST_NAMED = 12
 FEW_UNREAD = 0.01
 MANY_ROWS = 200
 """A table of so many rows that has fewer persons than a release has cells hardly names its persons."""
@@ -37,6 +41,11 @@ class Telling:
         self._names = list(table.form.names)
         self._problems: list[Problem] = []
         self.mending = Mending(mapping)
+        self._pointless = {} if study is None else _pointless_recodes(mapping, study)
+        for column, recodes in self._pointless.items():
+            if column in seen.columns:
+                texts = dict.fromkeys(text for recode in recodes for text in recode.texts)
+                seen.columns[column].no_level = Codes((), texts)
 
     def problems(self) -> list[Problem]:
         """What was told, most important first."""
@@ -46,6 +55,7 @@ class Telling:
     def tell_all(self, most: int, pulse: Pulse) -> int:
         """Tell what the pass found; how many people there are. `most`: how many records of each are kept."""
         self._tell_faults()
+        self._tell_mapping()
         pulse()
         persons = self._tell_persons(most)
         pulse()
@@ -82,6 +92,46 @@ class Telling:
             )
         if self._seen.rows == 0 and not alike:
             self.tell("error", "The table has no records.", "Give at least one.")
+
+    def _tell_mapping(self) -> None:
+        """What the mapping says that means nothing for the study."""
+        mapping, study = self._mapping, self._study
+        for mapped in (*mapping.features.values(), *mapping.labels.values()):
+            if any(not text.strip() for text in mapped.recode):
+                self.tell(
+                    "warning",
+                    "The mapping recodes an empty cell: it is missing, and cannot be recoded.",
+                    "Leave it out of `recode`; what is missing counts as the study's default.",
+                    mapped.column,
+                )
+        if study is None:
+            return
+        self._tell_unknown("features", mapping.features, [feature.name for feature in study.features])
+        self._tell_unknown("labels", mapping.labels, [study.label.name])
+        for column, recodes in self._pointless.items():
+            for recode in recodes:
+                self.tell(
+                    "error",
+                    f"The mapping recodes to {_listed(recode.words)}, none of the study's levels.",
+                    f"Recode to one of {_listed(recode.levels)}, or to null.",
+                    column,
+                    recode.name,
+                    count=len(recode.texts),
+                )
+
+    def _tell_unknown(self, section: str, named: Iterable[str], known: Sequence[str]) -> None:
+        strange = [name for name in named if name not in known]
+        if not strange:
+            return
+        close = {name: nearest(name, known) for name in strange}
+        alike = "; ".join(f"{name!r} may be {other!r}" for name, other in close.items() if other is not None)
+        self.tell(
+            "warning",
+            f"The mapping has {section} that the study has not: {_listed(strange)}. They are not used.",
+            f"{f'Correct the names: {alike}.' if alike else f'The study has {_listed(known)}.'} Names that are another "
+            "study's may stay.",
+            count=len(strange),
+        )
 
     def _tell_persons(self, most: int) -> int:
         person, record = self._mapping.person, self._mapping.record
@@ -313,17 +363,29 @@ class Telling:
             used = feature is not None
             if not used and "label" not in column.use:
                 self._tell_odd(column, None, None, max(1, self._seen.rows - column.missing))
+            gives_away = column.leak.missing_tells
+            if gives_away is not None and not {"person", "record", "label"} & set(column.use):
+                which = "positive" if gives_away.of_positive else "negative"
+                self.tell(
+                    "warning" if used else "note",
+                    f"It is {'filled' if gives_away.filled else 'empty'} for hardly anyone but those whose label is "
+                    f"{which}: whether a cell is empty gives the label away.",
+                    "Check that it is not known only after the outcome; a study should not use it.",
+                    column.name,
+                    feature,
+                )
             if (
                 self._seen.rows > 1
+                and gives_away is None
                 and column.distinct.count == 1
                 and not {"person", "record", "label"} & set(column.use)
             ):
                 severity: Severity = "warning" if used else "note"
                 self.tell(severity, "All values are the same.", "It says nothing about anyone.", column.name, feature)
-            if column.leak.found and "person" not in column.use and "record" not in column.use:
+            if (said := column.leak.said) and not {"person", "record"} & set(column.use):
                 self.tell(
                     "warning" if used else "note",
-                    "The column says the same as the label in every record.",
+                    said,
                     "Check that it is not the outcome under another name, or known only after it.",
                     column.name,
                     feature,
@@ -428,6 +490,44 @@ class Telling:
         if tally.count and not self._is_of_totals(tally):
             lines = [self._table.line(row) for row in sorted(tally.rows)]
             self.tell(severity, cause, fix, column, feature, lines, tally.count)
+
+
+# -- the mapping ------------------------------------------------------------------------------------------------------
+class _Pointless(NamedTuple):
+    """Texts of a feature or label that are recoded to words which are none of its levels."""
+
+    name: str
+    texts: list[str]
+    words: list[str]
+    levels: list[str]
+
+
+def _pointless_recodes(mapping: DataMap, study: Study) -> dict[str, list[_Pointless]]:
+    """Recodes to a word that is no level, by the column."""
+    parts: list[tuple[str, ColumnMap, Callable[[Any], int], list[str]]] = [
+        (feature.name, mapping.of_feature(feature.name), known.code, _levels(known))
+        for feature in study.features
+        if not isinstance(known := feature.feature(), Number)
+    ]
+    label, of_label = study.label, mapping.of_label(study.label.name)
+    levels = [str(value) for value in (label.positive, label.negative) if value is not None]
+    parts.append((label.name, of_label, label_codes(label.positive, label.negative), levels))
+    found: dict[str, list[_Pointless]] = defaultdict(list)
+    for name, mapped, code, levels in parts:
+        wrong = {text: word for text, word in mapped.recode.items() if word is not None and code(word) == UNREAD}
+        if wrong:
+            words = list(dict.fromkeys(map(str, wrong.values())))
+            found[mapped.column].append(_Pointless(name, list(wrong), words, levels))
+    return found
+
+
+def _levels(feature: Category | Flag) -> list[str]:
+    return list(feature.levels) if isinstance(feature, Category) else ["yes", "no"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + more
 
 
 # -- units ------------------------------------------------------------------------------------------------------------

@@ -397,6 +397,79 @@ def test_words_for_missing_are_nobodys_ids() -> None:
     assert told(report, "id", "would be one person's").lines == ("row 1", "row 2")
 
 
+ILL = good(1000)["ill"] == "yes"
+DRAWN = np.random.default_rng(9).random(1000)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.where(ILL, "x", None), "filled for hardly anyone but those whose label is positive"),
+        (np.where(ILL, "", "x"), "filled for hardly anyone but those whose label is negative"),
+        (np.where(ILL & (DRAWN < 0.2), None, [f"a{k}" for k in range(1000)]), "empty for hardly anyone but those"),
+        (ILL ^ (DRAWN < 0.005), "nearly the same as the label: in 99."),
+        (np.where(ILL, 5.0, 3.0) + DRAWN, "A threshold of this column"),
+        (np.where(ILL, 3.0, 5.0) + DRAWN, "A threshold of this column"),
+        ([str(value) for value in np.where(ILL, 3.0, 5.0) + DRAWN], "A threshold of this column"),
+    ],
+)
+def test_what_gives_the_label_away_is_told(values, words) -> None:
+    report = check(good(1000) | {"other": values})
+    assert told(report, "other", words).severity == "note"
+    assert len(report.problems) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.where(DRAWN < 0.03, "x", None),
+        np.where(DRAWN < 0.5, DRAWN, None),
+        ILL ^ (DRAWN < 0.05),
+        np.where(ILL, 4.0, 3.0) + 1.01 * DRAWN,
+        np.where(ILL, 0.5, 0.0) + DRAWN,
+    ],
+)
+def test_what_only_goes_with_the_label_is_not_told_as_the_label(values) -> None:
+    report = check(good(1000) | {"other": pa.array(list(values), from_pandas=True)})
+    assert not [problem for problem in report.problems if "label" in problem.cause]
+
+
+def mapped(section: dict[str, Any], table: dict[str, Any] | None = None) -> CheckReport:
+    return survey(Given(pa.table(table or good())), DataMap.from_data({"person": "id"} | section), STUDY)
+
+
+def test_names_in_the_mapping_that_the_study_has_not_are_told() -> None:
+    report = mapped({"features": {"Glucose": "glucose", "xyz": "bmi"}, "labels": {"sick": "ill"}})
+    features, labels = (
+        told(report, None, "features that the study has not"),
+        told(report, None, "labels that the study"),
+    )
+    assert (features.severity, features.count) == ("warning", 2)
+    assert "'Glucose', 'xyz'" in features.cause
+    assert "'Glucose' may be 'glucose'" in features.fix
+    assert "'sick'" in labels.cause
+    assert "The study has 'ill'" in labels.fix
+    assert mapped({"features": {"glucose": "glucose"}, "labels": {"ill": "ill"}}).problems == []
+
+
+def test_a_recode_to_no_level_is_the_mappings_fault_and_not_the_datas() -> None:
+    table = good() | {"smoker": ["0", "1"] * 100, "ill": ["j", "n"] * 100}
+    recode = {"column": "smoker", "recode": {"0": "newer", "1": "never"}}
+    label = {"column": "ill", "recode": {"j": "yes", "n": "none"}}
+    report = mapped({"features": {"smoker": recode}, "labels": {"ill": label}}, table)
+    wrong = told(report, "smoker", "recodes to 'newer', none of the study's levels")
+    assert (wrong.severity, wrong.fix) == ("error", "Recode to one of 'never', 'former', 'current', or to null.")
+    assert "'yes', 'no'" in told(report, "ill", "recodes to 'none'").fix
+    assert not [problem for problem in report.problems if "unknown value" in problem.cause]
+    assert "TODO" not in report.suggestion
+
+
+def test_a_recode_of_an_empty_cell_is_told() -> None:
+    table = good() | {"smoker": ["", *good()["smoker"][1:]]}
+    report = mapped({"features": {"smoker": {"column": "smoker", "recode": {"": "never"}}}}, table)
+    assert told(report, "smoker", "recodes an empty cell").severity == "warning"
+
+
 def test_headers_that_are_records_are_not_told() -> None:
     table = pa.table({"4711": ["1"], "Meier-77123456": ["b"], "12.05.1960": ["c"]})
     report = survey(Given(table, kind="csv"), DataMap(person="4711"), None)
