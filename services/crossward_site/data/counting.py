@@ -136,7 +136,7 @@ class Leak:
 
     def __init__(self, codes: Codes, reader: NumberColumn) -> None:
         self._codes = codes
-        self._words = pa.array([*codes.words, ""], pa.string())
+        self._words = pa.array([*codes.words, "", " "], pa.string())
         self._classes: dict[Any, NDArray[np.int64]] | None = {}
         self._filled, self._all = np.zeros(2, np.int64), np.zeros(2, np.int64)
         self._threshold = Threshold(reader)
@@ -153,7 +153,7 @@ class Leak:
     def _there(self, plain: pa.Array) -> NDArray[np.bool_]:
         there = plain.is_valid()
         if pa.types.is_string(plain.type):
-            there = pc.and_kleene(there, pc.invert(pc.is_in(pc.utf8_trim_whitespace(plain), value_set=self._words)))
+            there = pc.and_kleene(there, pc.invert(pc.is_in(plain, value_set=self._words)))
         found: NDArray[np.bool_] = there.fill_null(False).to_numpy(zero_copy_only=False)
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from crossward.learning.encoding import Category, Flag, Number
@@ -123,7 +124,7 @@ class Telling:
         strange = [name for name in named if name not in known]
         if not strange:
             return
-        close = {name: nearest(name, known) for name in strange}
+        close = {name: _nearest(name, known) for name in strange}
         alike = "; ".join(f"{name!r} may be {other!r}" for name, other in close.items() if other is not None)
         self.tell(
             "warning",
@@ -330,12 +331,13 @@ class Telling:
             )
             self.mending.drop_unit(name)
             return True
-        mapped, named = self._mapping.of_feature(name), units.named_substances(name, part.column)
+        mapped = self._mapping.of_feature(name)
+        named = units.named_substances(name, part.column) or tuple(filter(None, [mapped.substance.strip().lower()]))
         ways = _fitting(tally, clipped, named, mapped)
         if not ways:
             return False
         best = ways[0]
-        sure = len(ways) == 1 or tally.middles[best] * 2 > tally.fits[best]
+        sure = len({way.unit for way in ways}) == 1 or tally.middles[best] * 2 > tally.fits[best]
         known = list(dict.fromkeys(way.unit for way in (ways[:1] if sure else ways)))
         self.tell_tally(
             "error",
@@ -523,6 +525,13 @@ def _pointless_recodes(mapping: DataMap, study: Study) -> dict[str, list[_Pointl
 
 def _levels(feature: Category | Flag) -> list[str]:
     return list(feature.levels) if isinstance(feature, Category) else ["yes", "no"]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """The study's name that is most alike, if it is so by half."""
+    plain = {other.casefold(): other for other in known}
+    near = get_close_matches(name.casefold(), list(plain), n=1, cutoff=0.5)
+    return nearest(name, known) or (plain[near[0]] if near else None)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -245,6 +245,12 @@ def test_a_unit_that_stands_in_the_mapping_is_not_suggested_again() -> None:
     assert entry["unit"] == "mg/dL"
 
 
+def test_the_substance_that_the_mapping_says_is_kept_where_the_name_says_nothing() -> None:
+    values = np.random.default_rng(1).uniform(0.5, 1.0, 200)
+    _, entry, _ = of_unit("marker", 40, 90, "umol/L", values, {"unit": "mmol/L", "substance": "creatinine"})
+    assert entry == {"column": "marker", "unit": "mg/dL", "substance": "creatinine"}
+
+
 def test_a_substance_that_the_name_contradicts_is_mended() -> None:
     values = np.random.default_rng(1).uniform(2.0, 4.0, 200) * 38.67
     _, entry, problem = of_unit("LDL", 1.2, 4.8, "mmol/L", values, {"unit": "mg/dL", "substance": "urea"})
@@ -439,14 +445,14 @@ def mapped(section: dict[str, Any], table: dict[str, Any] | None = None) -> Chec
 
 
 def test_names_in_the_mapping_that_the_study_has_not_are_told() -> None:
-    report = mapped({"features": {"Glucose": "glucose", "xyz": "bmi"}, "labels": {"sick": "ill"}})
+    report = mapped({"features": {"Gluc0": "glucose", "xyz": "bmi"}, "labels": {"sick": "ill"}})
     features, labels = (
         told(report, None, "features that the study has not"),
         told(report, None, "labels that the study"),
     )
     assert (features.severity, features.count) == ("warning", 2)
-    assert "'Glucose', 'xyz'" in features.cause
-    assert "'Glucose' may be 'glucose'" in features.fix
+    assert "'Gluc0', 'xyz'" in features.cause
+    assert "'Gluc0' may be 'glucose'" in features.fix
     assert "'sick'" in labels.cause
     assert "The study has 'ill'" in labels.fix
     assert mapped({"features": {"glucose": "glucose"}, "labels": {"ill": "ill"}}).problems == []
