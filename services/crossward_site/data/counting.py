@@ -143,9 +143,10 @@ class Leak:
 
     def add(self, column: pa.Array, label: NDArray[np.intp]) -> None:
         """A batch's values, and the label's codes."""
-        plain, known = flat(column), label >= 0
-        self._all += np.bincount(label[known], minlength=2)
-        self._filled += np.bincount(label[known & self._there(plain)], minlength=2)
+        plain = flat(column)
+        there, classes = self._there(plain), [label == code for code in (0, 1)]
+        self._all += [np.count_nonzero(of_class) for of_class in classes]
+        self._filled += [np.count_nonzero(there & of_class) for of_class in classes]
         self._threshold.add(plain, label)
         if self._classes is not None:
             self._classes = self._more_classes(self._classes, plain, label)
