@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,11 +38,20 @@ MOST_LOOKED_AT = 256
 LISTED = (Oddity.WORD, Oddity.CASE, Oddity.YES_NO)
 """Texts that stand in a public list, whatever their case: these alone are kept, to be told."""
 
+TOTALS = frozenset({
+    "summe", "gesamt", "gesamtsumme", "total", "totals", "sum", "mittelwert", "mittel", "durchschnitt", "mean",
+    "average", "avg", "median", "count", "anzahl", "totale", "somme", "moyenne", "media", "totaal", "gemiddelde",
+})  # fmt: skip
+"""What stands in place of an id in a line that sums up the others, without case."""
+
 SAMPLE = 4_096
 BLOCK = 1 << 20
 LIKE_NUMBERS = 0.8
 FEWEST_TO_LEAK = 50
 MOST_LEAKING = 20
+MOST_ERRORS, MOST_ERRORS_OF_CLASS = 0.01, 0.1
+"""A column says nearly what the label says if it errs in no more of all records, and of those of the rarer class."""
+FEWEST_EXPECTED, HARDLY_ANY = 20, 0.05
 
 
 @dataclass(slots=True)
@@ -115,45 +124,113 @@ def _unique(column: pa.Array) -> list[Any] | None:
     return list(values.to_pylist())
 
 
-class Leak:
-    """Whether each value of a column goes with one class of the label only."""
+class MissingTells(NamedTuple):
+    """Hardly anyone but those of one class has a cell that is filled, or one that is empty."""
 
-    def __init__(self) -> None:
-        self._classes: dict[Any, int] | None = {}
-        self.records = 0
+    filled: bool
+    of_positive: bool
+
+
+class Leak:
+    """Whether a column says what the label says: by its values, by a threshold, or by which cells are empty."""
+
+    def __init__(self, codes: Codes, reader: NumberColumn) -> None:
+        self._codes = codes
+        self._words = pa.array([*codes.words, "", " "], pa.string())
+        self._classes: dict[Any, NDArray[np.int64]] | None = {}
+        self._filled, self._all = np.zeros(2, np.int64), np.zeros(2, np.int64)
+        self._threshold = Threshold(reader)
 
     def add(self, column: pa.Array, label: NDArray[np.intp]) -> None:
         """A batch's values, and the label's codes."""
-        if self._classes is None:
-            return
+        plain = flat(column)
+        there, classes = self._there(plain), [label == code for code in (0, 1)]
+        self._all += [np.count_nonzero(of_class) for of_class in classes]
+        self._filled += [np.count_nonzero(there & of_class) for of_class in classes]
+        self._threshold.add(plain, label)
+        if self._classes is not None:
+            self._classes = self._more_classes(self._classes, plain, label)
+
+    def _there(self, plain: pa.Array) -> NDArray[np.bool_]:
+        there = plain.is_valid()
+        if pa.types.is_string(plain.type):
+            there = pc.and_kleene(there, pc.invert(pc.is_in(plain, value_set=self._words)))
+        found: NDArray[np.bool_] = there.fill_null(False).to_numpy(zero_copy_only=False)
+        return found
+
+    def _more_classes(
+        self, classes: dict[Any, NDArray[np.int64]], plain: pa.Array, label: NDArray[np.intp]
+    ) -> dict[Any, NDArray[np.int64]] | None:
+        """How many of each class have each value; None where there are too many values."""
         try:
-            for few in (column.slice(0, SAMPLE), column):
-                coded = flat(few).dictionary_encode()
+            for few in (plain.slice(0, SAMPLE), plain):
+                coded = few.dictionary_encode()
                 if len(coded.dictionary) > MOST_LEAKING:
-                    self._classes = None
-                    return
+                    return None
         except pa.ArrowException:
-            self._classes = None
-            return
+            return None
         places = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy()
-        for place, value in enumerate(coded.dictionary.to_pylist()):
-            if is_missing(value):
-                continue
-            classes = set(np.unique(label[(places == place) & (label >= 0)]).tolist())
-            self.records += int(np.count_nonzero((places == place) & (label >= 0)))
-            known = self._classes.setdefault(value, next(iter(classes), -1))
-            if len(classes) > 1 or (classes and known >= 0 and known not in classes):
-                self._classes = None
+        rows = (places >= 0) & (label >= 0)
+        counts = np.bincount(2 * places[rows] + label[rows], minlength=2 * len(coded.dictionary)).reshape(-1, 2)
+        for value, count in zip(coded.dictionary.to_pylist(), counts, strict=True):
+            if not is_missing(self._codes.read(value)[0]):
+                classes[value] = classes.get(value, 0) + count
+        return classes if len(classes) <= MOST_LEAKING else None
+
+    @property
+    def said(self) -> str | None:
+        """What to say of a column that says what the label says, in enough records of both classes."""
+        counts = np.array(list((self._classes or {}).values()), np.int64).reshape(-1, 2)
+        total, fewer = int(counts.sum()), int(counts.sum(axis=0).min())
+        errors = int(counts.min(axis=1).sum())
+        if total >= FEWEST_TO_LEAK and fewer and errors <= min(MOST_ERRORS * total, MOST_ERRORS_OF_CLASS * fewer):
+            if not errors:
+                return "The column says the same as the label in every record."
+            return f"The column says nearly the same as the label: in {1 - errors / total:.1%} of the records."
+        return "A threshold of this column tells the label in every record." if self._threshold.found else None
+
+    @property
+    def missing_tells(self) -> MissingTells | None:
+        """Whether one class has hardly any of the filled cells, or of the empty ones, though many were due."""
+        shares = self._all / max(1, self._all.sum())
+        for filled, counts in ((True, self._filled), (False, self._all - self._filled)):
+            expected = counts.sum() * shares
+            for other in (0, 1):
+                if expected[other] >= FEWEST_EXPECTED and counts[other] <= HARDLY_ANY * expected[other]:
+                    return MissingTells(filled, of_positive=other == 0)
+        return None
+
+
+class Threshold:
+    """Whether all numbers of one class lie below all of the other; given up as soon as they do not."""
+
+    def __init__(self, reader: NumberColumn) -> None:
+        self._reader = reader
+        self._low, self._high = np.full(2, np.inf), np.full(2, -np.inf)
+        self._counts: NDArray[np.int64] | None = np.zeros(2, np.int64)
+
+    def add(self, plain: pa.Array, label: NDArray[np.intp]) -> None:
+        """A batch's values, and the label's codes."""
+        for few in (plain.slice(0, SAMPLE), plain):  # nearly every column is given up in its first rows
+            if self._counts is None:
                 return
-            if classes:
-                self._classes[value] = next(iter(classes))
-        if len(self._classes) > MOST_LEAKING:
-            self._classes = None
+            numbers = self._reader.read(few).read
+            classes = [numbers[(label[: len(numbers)] == code) & ~np.isnan(numbers)] for code in (0, 1)]
+            for code, values in enumerate(classes):
+                self._low[code] = min(self._low[code], values.min(initial=np.inf))
+                self._high[code] = max(self._high[code], values.max(initial=-np.inf))
+            if not (len(classes[0]) + len(classes[1])) or not self._apart():
+                self._counts = None
+        if self._counts is not None:
+            self._counts += [len(values) for values in classes]
+
+    def _apart(self) -> bool:
+        return bool(self._high[0] < self._low[1] or self._high[1] < self._low[0])
 
     @property
     def found(self) -> bool:
-        """Whether it did, in enough records of both classes."""
-        return self._classes is not None and self.records >= FEWEST_TO_LEAK and set(self._classes.values()) >= {0, 1}
+        """Whether they did, in enough records of both classes."""
+        return self._counts is not None and bool(np.all(self._counts >= FEWEST_TO_LEAK // 5))
 
 
 class Column:
@@ -163,7 +240,6 @@ class Column:
         self.name = name
         self.missing = 0
         self.distinct = Distinct(codes)
-        self.leak = Leak()
         self.type: pa.DataType | None = None
         self.odd: dict[Oddity, Tally] = defaultdict(Tally)
         self.words: dict[Oddity, set[str]] = defaultdict(set)
@@ -171,9 +247,12 @@ class Column:
         self.numbers: bool | None = None
         self.dates = False
         self.use: list[str] = []
+        self.no_level = Codes((), {})
+        """Texts that the mapping recodes to no level: the mapping is to mend, not the cells."""
         self._codes = codes
         anything = Number("anything", -8e307, 8e307)
         self._reader = NumberColumn(anything, ColumnMap(column="anything"), codes, decimal, None)
+        self.leak = Leak(codes, self._reader)
 
     def look(self, column: pa.Array, start: int) -> Keys:
         """Count what is missing in a column that no feature is read from; and odd cells, where it is of numbers."""
@@ -217,7 +296,10 @@ class Column:
         counts = np.bincount(places, minlength=len(coded.dictionary))
         by_kind: dict[Oddity, list[int]] = defaultdict(list)
         for place, kind in enumerate(kinds):
-            by_kind[kind].append(place)
+            if not self.no_level.read(texts[place])[1]:
+                by_kind[kind].append(place)
+        if not by_kind:
+            return
         beyond = int(counts[len(kinds) :].sum())
         common = max(by_kind, key=lambda kind: int(counts[by_kind[kind]].sum()))
         for kind, members in by_kind.items():
@@ -263,8 +345,8 @@ class FeatureTally:
     codes: dict[float, Tally] = field(default_factory=lambda: defaultdict(Tally))
     near: Counter[float] = field(default_factory=Counter)
     values: int = 0
-    fits: Counter[str] = field(default_factory=Counter)
-    substances: Counter[tuple[str, str]] = field(default_factory=Counter)
+    fits: Counter[units.Way] = field(default_factory=Counter)
+    middles: Counter[units.Way] = field(default_factory=Counter)
     inside_unconverted: int = 0
     likely: Counter[str] = field(default_factory=Counter)
 
@@ -287,13 +369,14 @@ class FeatureTally:
             self.codes[code].add(rows[raw == code], start)
             beside = (raw != code) & (np.abs(raw - code) <= abs(code) / 2)
             self.near[code] += int(np.count_nonzero(beside))
-        self.fits.update(units.fits(raw, low, high, part.feature.unit))
-        self.substances.update(units.fits_by_substance(raw, low, high, part.feature.unit))
+        for way, (inside, middle) in units.fits(raw, low, high, part.feature.unit).items():
+            self.fits[way] += inside
+            self.middles[way] += middle
         if part.conversion != (1.0, 0.0):
             self.inside_unconverted += int(np.count_nonzero((raw >= low) & (raw <= high)))
 
 
-_NOBODY = pa.array(sorted(MISSING_WORDS), pa.string())
+_NOBODY, _TOTALS = (pa.array(sorted(words), pa.string()) for words in (MISSING_WORDS, TOTALS))
 _TAGGER = Tagger(os.urandom(32))
 """Ids are told apart as the vault tells them apart; the tags hold in this process alone."""
 _NO_ID = np.uint64(_TAGGER.person(""))
@@ -304,7 +387,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.blank, self.padded, self.floating, self.scientific = Tally(), Tally(), Tally(), Tally()
-        self.words, self.inexact = Tally(), Tally()
+        self.words, self.inexact, self.totals = Tally(), Tally(), Tally()
         self._keys = Growing()
         self._blank: list[Rows] = []
 
@@ -317,7 +400,9 @@ class Ids:
             blank = pc.or_kleene(blank, pc.equal(trimmed, ""))
             padded = pc.and_kleene(pc.not_equal(plain, trimmed), pc.invert(blank))
             self.padded.add(_true(padded), start)
-            self.words.add(_true(pc.is_in(pc.utf8_lower(trimmed), value_set=_NOBODY)), start)
+            lower = pc.utf8_lower(trimmed)
+            self.words.add(_true(pc.is_in(lower, value_set=_NOBODY)), start)
+            self.totals.add(_true(pc.is_in(pc.utf8_rtrim(lower, ": "), value_set=_TOTALS)), start)
             self.scientific.add(_true(pc.match_substring_regex(trimmed, r"^\d(?:[.,]\d+)?[eE]\+?\d+$")), start)
             self.floating.add(_true(pc.match_substring_regex(trimmed, r"^\d+[.,]0+$")), start)
         elif pa.types.is_floating(plain.type):

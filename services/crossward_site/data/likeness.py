@@ -4,9 +4,18 @@ For columns of few values the agreement beyond chance (Cohen's kappa) is counted
 
     kappa = (agree - chance) / (1 - chance),    chance = sum_v share_old(v) share_new(v)
 
-Where it is near 0 in every column, the rows are other people's under the same ids. A person who differs in two or more
-columns that hardly ever change has changed beyond belief. Only the steward hears of either. Of many persons a sample is
-compared, those with the smallest tags; tags are chance.
+Where a share e of the persons has been exchanged for others, no column of theirs has a kappa above 1 - e, except by
+accident, such as a number that follows from the id. So where hardly a column agrees, the rows are other people's under
+the same ids. Else a person's changes are weighed against the two ways they can come about (a mixture of two classes, by
+expectation and maximisation; Dempster, Laird and Rubin 1977):
+
+    a stranger    agrees in column k with probability share_new(v), v the person's old value
+    the same      differs in column k with probability d_k, whatever changes in the other columns
+
+e and d_k are fitted together: what a column changes by itself is not taken from those who changed in all at once. Who
+is more likely a stranger has changed beyond belief, and so has who differs in a column whose words have been turned
+around. Only the steward hears of any. Of many persons a sample is compared, those with the smallest tags; tags are
+chance.
 """
 
 from __future__ import annotations
@@ -27,8 +36,12 @@ from crossward_site.data.tags import Tags
 SAMPLE = 200_000
 FEW_VALUES, MOST_COLUMNS = 12, 16
 FEWEST_PERSONS, FEWEST_COLUMNS = 30, 2
-STRANGERS, STEADY = 0.2, 0.9
-"""Below the first kappa two columns have nothing to do with one another; above the second they hardly ever differ."""
+STRANGERS, TURNED = 0.2, -0.1
+"""Below the first kappa two columns have nothing to do with one another; below the second they contradict."""
+BY_ACCIDENT = 4
+"""One column of so many may agree by accident, whoever the rows belong to."""
+CORRECTED, STEPS = 0.005, 40
+"""In every column at least this share of the persons is believed to differ; and the steps of the fit."""
 
 
 @dataclass(slots=True)
@@ -81,20 +94,64 @@ def of_copy(copy: SealedCopy, columns: tuple[str, ...], below: np.uint64, pulse:
 
 
 def changed(old: Likeness, new: Likeness, where: str, share: float = 1.0) -> int:
-    """How many persons have changed beyond belief, from a sample of this share; refused where all seem to have."""
+    """How many persons have changed beyond belief, from a sample of this share; refused where most seem to have."""
     persons, before, after = _both(old, new)
     if len(persons) < FEWEST_PERSONS or len(old.columns) < FEWEST_COLUMNS:
         return 0
     kappas = np.array([_kappa(before[:, k], after[:, k]) for k in range(len(old.columns))])
-    told = kappas[~np.isnan(kappas)]
-    if len(told) >= FEWEST_COLUMNS and np.all(told < STRANGERS):
+    tell = np.flatnonzero(~np.isnan(kappas))
+    if len(tell) < FEWEST_COLUMNS:
+        return 0
+    before, after, kappas = before[:, tell], after[:, tell], kappas[tell]
+    by_accident = len(kappas) // BY_ACCIDENT
+    if np.count_nonzero(kappas >= STRANGERS) <= by_accident:
         raise InvalidData(
-            f"{where} seems to hold other people under the same ids: in no column of few values do persons agree with "
-            "what was known of them.",
+            f"{where} seems to hold other people under the same ids: in hardly any column of few values do persons "
+            "agree with what was known of them.",
             "Is it another hospital's table, or were ids dealt anew? Then nobody here is who the seats say.",
         )
-    steady = kappas >= STEADY
-    return round(np.count_nonzero((before != after)[:, steady].sum(axis=1) >= FEWEST_COLUMNS) / share)
+    exchanged = 1.0 - float(np.sort(kappas)[-1 - by_accident])
+    beyond = _strangers(before, after, kappas, max(0.0, min(1.0, exchanged))) | _turned(before, after, kappas)
+    return round(np.count_nonzero(beyond) / share)
+
+
+def _strangers(
+    before: NDArray[np.int64], after: NDArray[np.int64], kappas: NDArray[np.float64], most: float
+) -> NDArray[np.bool_]:
+    """Who is more likely another person than the same; `most`: the largest share that the columns leave room for."""
+    differ = (before != after).astype(np.float64)
+    alike = np.column_stack([_shares(one, other) for one, other in zip(before.T, after.T, strict=True)])
+    stranger = (differ * np.log1p(-alike) + (1 - differ) * np.log(alike)).sum(axis=1)
+    own = (1 - alike).mean(axis=0) * (1 - kappas / max(1 - most, CORRECTED))  # the best column has no change of its own
+    share = most
+    for _ in range(STEPS):
+        own, share = np.clip(own, CORRECTED, 1 - CORRECTED), min(max(share, 1 / len(before)), most, 1 - CORRECTED)
+        if share <= 0:
+            return np.zeros(len(before), bool)
+        same = differ @ (np.log(own) - np.log1p(-own)) + np.log1p(-own).sum()
+        odds = np.log(share) - np.log1p(-share) + stranger - same
+        likely = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
+        own, share = (1 - likely) @ differ / max(1.0, float((1 - likely).sum())), float(likely.mean())
+    found: NDArray[np.bool_] = odds > 0
+    return found
+
+
+def _shares(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For each old value the share of persons who have it now: how often a stranger would agree. Never 0 or 1."""
+    values, places = np.unique(before, return_inverse=True)
+    ordered = np.sort(after)
+    counts = np.searchsorted(ordered, values, "right") - np.searchsorted(ordered, values, "left")
+    shares: NDArray[np.float64] = np.clip(counts / len(after), 0.5 / len(after), 1 - 0.5 / len(after))[places]
+    return shares
+
+
+def _turned(before: NDArray[np.int64], after: NDArray[np.int64], kappas: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Who differs in a column that has the same values as before and agrees less often than strangers would."""
+    turned = [
+        k for k in np.flatnonzero(kappas < TURNED) if np.array_equal(np.unique(before[:, k]), np.unique(after[:, k]))
+    ]
+    differ: NDArray[np.bool_] = (before != after)[:, turned].any(axis=1)
+    return differ
 
 
 def _both(old: Likeness, new: Likeness) -> tuple[Tags, NDArray[np.int64], NDArray[np.int64]]:

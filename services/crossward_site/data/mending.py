@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
 
-from crossward.errors import InvalidSetting
-from crossward_site.data import units
 from crossward_site.data.mapping import DataMap
 
 
@@ -49,19 +47,10 @@ class Mending:
         for key in ("unit", "substance", "factor", "offset"):
             self._entry(feature).pop(key, None)
 
-    def unit(self, feature: str, column: str, unit: str, wanted: str, likely: Sequence[str] = ()) -> None:
-        """Declare the unit that a column looks like, with the substance if its name says it or one alone is likely."""
-        names = f"{feature} {column}".casefold()
-        named = [substance for substance in units.SUBSTANCES if substance in names]
-        for substance in ("", *named, *(likely if len(likely) == 1 else ())):
-            try:
-                units.conversion(feature, unit, wanted, substance)
-            except InvalidSetting:
-                continue
-            self.drop_unit(feature)
-            self._entry(feature).update({"unit": unit} | ({"substance": substance} if substance else {}))
-            return
-        self.todo(f"features.{feature}: add unit: {unit} and substance: one of {', '.join(likely or units.SUBSTANCES)}")
+    def unit(self, feature: str, unit: str, substance: str = "") -> None:
+        """Declare the unit that a column looks like, with the substance that its name tells where that matters."""
+        self.drop_unit(feature)
+        self._entry(feature).update({"unit": unit} | ({"substance": substance} if substance else {}))
 
     def recode(self, feature: str, words: list[str], shapes: list[str], *, label: bool = False) -> None:
         """Values that nobody but the hospital knows the meaning of."""

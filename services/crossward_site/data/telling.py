@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
 
-from crossward.learning.encoding import Category
-from crossward.learning.encoding.values import FLAG_WORDS
+from crossward.learning.encoding import Category, Flag, Number
+from crossward.learning.encoding.labels import label_codes
+from crossward.learning.encoding.values import FLAG_WORDS, UNREAD
+from crossward.protocol.constants import CELLS
 from crossward.study import Study
 from crossward_connector.tables import Table
+from crossward_site.data import units
 from crossward_site.data.beside import Pulse
 from crossward_site.data.check_views import Problem, Severity
 from crossward_site.data.counting import MOST_LINES, Column, FeatureTally, Ids, Seen, Tally, copies
-from crossward_site.data.mapping import DataMap
+from crossward_site.data.mapping import Codes, ColumnMap, DataMap
 from crossward_site.data.mending import Mending
-from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn
+from crossward_site.data.reading import FeatureWords, NumberColumn, WordColumn, nearest
 from crossward_site.data.shapes import YES_NO, Oddity, looks_like_identifier, looks_like_name
 
 MOST_SHAPES = 5
-MUCH_CLIPPED = 0.05
+MUCH_CLIPPED, NEARLY_ALL_CLIPPED, FEWEST_CLIPPED = 0.05, 0.9, 10
 MUCH_MISSING = 0.5
+MOST_NAMED = 12
 FEW_UNREAD = 0.01
-NEARLY = 0.95
+MANY_ROWS = 200
+"""A table of so many rows that has fewer persons than a release has cells hardly names its persons."""
+NEARLY, ENOUGH_EXPLAINED = 0.95, 0.8
 _ALL_ALIKE = (Oddity.COMMA, Oddity.UNIT, Oddity.CASE, Oddity.YES_NO)
 """Where one cell is written so, others are, and a mapping or another export mends all of them: never a trifle."""
 
@@ -34,6 +43,11 @@ class Telling:
         self.names_are_told = True
         self._problems: list[Problem] = []
         self.mending = Mending(mapping)
+        self._pointless = {} if study is None else _pointless_recodes(mapping, study)
+        for column, recodes in self._pointless.items():
+            if column in seen.columns:
+                texts = dict.fromkeys(text for recode in recodes for text in recode.texts)
+                seen.columns[column].no_level = Codes((), texts)
 
     def problems(self) -> list[Problem]:
         """What was told, most important first."""
@@ -43,6 +57,7 @@ class Telling:
     def tell_all(self, most: int, pulse: Pulse) -> int:
         """Tell what the pass found; how many people there are. `most`: how many records of each are kept."""
         self._tell_faults()
+        self._tell_mapping()
         pulse()
         persons = self._tell_persons(most)
         pulse()
@@ -80,10 +95,58 @@ class Telling:
         if self._seen.rows == 0 and not alike:
             self.tell("error", "The table has no records.", "Give at least one.")
 
+    def _tell_mapping(self) -> None:
+        """What the mapping says that means nothing for the study."""
+        mapping, study = self._mapping, self._study
+        for mapped in (*mapping.features.values(), *mapping.labels.values()):
+            if any(not text.strip() for text in mapped.recode):
+                self.tell(
+                    "warning",
+                    "The mapping recodes an empty cell: it is missing, and cannot be recoded.",
+                    "Leave it out of `recode`; what is missing counts as the study's default.",
+                    mapped.column,
+                )
+        if study is None:
+            return
+        self._tell_unknown("features", mapping.features, [feature.name for feature in study.features])
+        self._tell_unknown("labels", mapping.labels, [study.label.name])
+        for column, recodes in self._pointless.items():
+            for recode in recodes:
+                self.tell(
+                    "error",
+                    f"The mapping recodes to {_listed(recode.words)}, none of the study's levels.",
+                    f"Recode to one of {_listed(recode.levels)}, or to null.",
+                    column,
+                    recode.name,
+                    count=len(recode.texts),
+                )
+
+    def _tell_unknown(self, section: str, named: Iterable[str], known: Sequence[str]) -> None:
+        strange = [name for name in named if name not in known]
+        if not strange:
+            return
+        close = {name: _nearest(name, known) for name in strange}
+        alike = "; ".join(f"{name!r} may be {other!r}" for name, other in close.items() if other is not None)
+        self.tell(
+            "warning",
+            f"The mapping has {section} that the study has not: {_listed(strange)}. They are not used.",
+            f"{f'Correct the names: {alike}.' if alike else f'The study has {_listed(known)}.'} Names that are another "
+            "study's may stay.",
+            count=len(strange),
+        )
+
     def _tell_persons(self, most: int) -> int:
         person, record = self._mapping.person, self._mapping.record
         persons, many, beyond = self._seen.persons.count(most)
         self._tell_ids(person, "person", self._seen.persons)
+        if 0 < persons < CELLS and self._seen.rows >= MANY_ROWS:
+            self.tell(
+                "error",
+                f"{self._seen.rows:,} rows of {_plural(persons, 'person', 'persons')}: is this the column that names "
+                "the person?",
+                "Map the person to the column of their ids.",
+                person,
+            )
         if many:
             kept = "one is kept" if most == 1 else f"{most} are kept"
             self.tell_tally(
@@ -121,6 +184,12 @@ class Telling:
                 "error",
                 f"Words for a missing value where the {what} is due: all such records would be one {what}'s.",
                 f"Every record needs its {what}.",
+            ),
+            (
+                ids.totals,
+                "error",
+                f"A line that sums up the others, no record: a word such as total stands where the {what} is due.",
+                "Remove such lines.",
             ),
             (
                 ids.scientific,
@@ -216,7 +285,8 @@ class Telling:
                     name,
                 )
                 self.mending.recode_missing(name, f"{code:g}")
-        if not explained and counts["odd_unit"]:
+        share = counts["clipped"] / max(1, tally.values)
+        if not explained and counts["odd_unit"] and share < NEARLY_ALL_CLIPPED:
             likely = ", ".join(unit for unit, _ in tally.likely.most_common(2))
             self.tell_tally(
                 "warning",
@@ -226,15 +296,14 @@ class Telling:
                 column,
                 name,
             )
-        share = counts["clipped"] / max(1, tally.values)
         if share > MUCH_CLIPPED and not explained:
             self.tell_tally(
-                "warning",
+                "error" if share >= NEARLY_ALL_CLIPPED and counts["clipped"] >= FEWEST_CLIPPED else "warning",
                 tally.first["clipped"],
                 f"{share:.0%} of the values lie outside of the study's range from {feature.low:g} to {feature.high:g} "
                 f"{feature.unit}".rstrip()
                 + " and would be clipped.",
-                "Check the unit; if it is right, tell the study's lead that the range is narrow.",
+                _clipped_fix(self._mapping.of_feature(name), feature.unit),
                 column,
                 name,
             )
@@ -252,7 +321,7 @@ class Telling:
         clipped, unit, low, high = tally.counts["clipped"], part.feature.unit, part.feature.low, part.feature.high
         if clipped * 2 <= tally.values:
             return False
-        if tally.inside_unconverted >= 0.8 * clipped:
+        if tally.inside_unconverted >= ENOUGH_EXPLAINED * clipped:
             self.tell_tally(
                 "error",
                 tally.first["clipped"],
@@ -263,20 +332,31 @@ class Telling:
             )
             self.mending.drop_unit(name)
             return True
-        best, count = max(tally.fits.items(), key=lambda item: item[1], default=("", 0))
-        if count < 0.8 * clipped:
+        mapped = self._mapping.of_feature(name)
+        named = units.named_substances(name, part.column) or tuple(filter(None, [mapped.substance.strip().lower()]))
+        ways = _fitting(tally, clipped, named, mapped)
+        if not ways:
             return False
+        best = ways[0]
+        sure = len({way.unit for way in ways}) == 1 or tally.middles[best] * 2 > tally.fits[best]
+        known = list(dict.fromkeys(way.unit for way in (ways[:1] if sure else ways)))
         self.tell_tally(
             "error",
             tally.first["clipped"],
-            f"Most values lie outside of {low:g} to {high:g} {unit}: the column looks like {best}.",
-            f"Say `unit: {best}` in the mapping, with the `substance` where it matters.",
+            f"Most values lie outside of {low:g} to {high:g} {unit}: the column looks like {' or '.join(known)}.",
+            _unit_fix(best, named) if sure else "Ask in which unit it is, and say so in the mapping.",
             part.column,
             name,
         )
-        by_substance = {substance: fit for (other, substance), fit in tally.substances.items() if other == best}
-        likely = [substance for substance, fit in by_substance.items() if fit >= NEARLY * max(by_substance.values())]
-        self.mending.unit(name, part.column, best, unit, likely)
+        likely = [way.substance for way in ways if way.unit == best.unit and way.substance]
+        if sure and (not best.substance or len(named) == 1):
+            self.mending.unit(name, best.unit, best.substance)
+        elif sure:
+            self.mending.todo(
+                f"features.{name}: add unit: {best.unit} and substance: one of {', '.join(likely or units.SUBSTANCES)}"
+            )
+        else:
+            self.mending.todo(f"features.{name}: add unit: {' or '.join(known)}, whichever it is in")
         return True
 
     def _tell_columns(self) -> None:
@@ -286,17 +366,29 @@ class Telling:
             used = feature is not None
             if not used and "label" not in column.use:
                 self._tell_odd(column, None, None, max(1, self._seen.rows - column.missing))
+            gives_away = column.leak.missing_tells
+            if gives_away is not None and not {"person", "record", "label"} & set(column.use):
+                which = "positive" if gives_away.of_positive else "negative"
+                self.tell(
+                    "warning" if used else "note",
+                    f"It is {'filled' if gives_away.filled else 'empty'} for hardly anyone but those whose label is "
+                    f"{which}: whether a cell is empty gives the label away.",
+                    "Check that it is not known only after the outcome; a study should not use it.",
+                    column.name,
+                    feature,
+                )
             if (
                 self._seen.rows > 1
+                and gives_away is None
                 and column.distinct.count == 1
                 and not {"person", "record", "label"} & set(column.use)
             ):
                 severity: Severity = "warning" if used else "note"
                 self.tell(severity, "All values are the same.", "It says nothing about anyone.", column.name, feature)
-            if column.leak.found and "person" not in column.use and "record" not in column.use:
+            if (said := column.leak.said) and not {"person", "record"} & set(column.use):
                 self.tell(
                     "warning" if used else "note",
-                    "The column says the same as the label in every record.",
+                    said,
                     "Check that it is not the outcome under another name, or known only after it.",
                     column.name,
                     feature,
@@ -335,6 +427,8 @@ class Telling:
         if comma is not None and comma.thousands == comma.distinct:  # 1,234 is a comma only beside others
             odd[Oddity.THOUSANDS] = odd.pop(Oddity.COMMA)
         for kind, tally in odd.items():
+            if self._is_of_totals(tally):
+                continue
             cause, fix = _said(kind, tally, self._table.form.decimal) if numbers else _said_of_word(kind, tally)
             grave = label or tally.count > FEW_UNREAD * there or kind in _ALL_ALIKE
             severity: Severity = "warning" if part is None or not grave else "error"
@@ -349,6 +443,11 @@ class Telling:
                     self.mending.recode_words(feature, _meant(column.words[kind], words), label=label)
                 elif kind in (Oddity.OTHER, Oddity.WHOLE):
                     self.mending.recode(feature, words, list(_shapes(tally)), label=label)
+
+    def _is_of_totals(self, tally: Tally) -> bool:
+        """Whether something was seen in lines alone that sum up the others: to remove those is all there is to do."""
+        totals = self._seen.persons.totals
+        return tally is not totals and 0 < tally.count == len(tally.rows) and set(tally.rows) <= set(totals.rows)
 
     # -- one problem ---------------------------------------------------------------------------------------------------
     def shown(self, name: str) -> str:
@@ -390,10 +489,93 @@ class Telling:
         column: str | None = None,
         feature: str | None = None,
     ) -> None:
-        """A problem of the rows that were counted; none where there are none."""
-        if tally.count:
+        """A problem of the rows that were counted; none where there are none, or all of them are no records."""
+        if tally.count and not self._is_of_totals(tally):
             lines = [self._table.line(row) for row in sorted(tally.rows)]
             self.tell(severity, cause, fix, column, feature, lines, tally.count)
+
+
+# -- the mapping ------------------------------------------------------------------------------------------------------
+class _Pointless(NamedTuple):
+    """Texts of a feature or label that are recoded to words which are none of its levels."""
+
+    name: str
+    texts: list[str]
+    words: list[str]
+    levels: list[str]
+
+
+def _pointless_recodes(mapping: DataMap, study: Study) -> dict[str, list[_Pointless]]:
+    """Recodes to a word that is no level, by the column."""
+    parts: list[tuple[str, ColumnMap, Callable[[Any], int], list[str]]] = [
+        (feature.name, mapping.of_feature(feature.name), known.code, _levels(known))
+        for feature in study.features
+        if not isinstance(known := feature.feature(), Number)
+    ]
+    label, of_label = study.label, mapping.of_label(study.label.name)
+    levels = [str(value) for value in (label.positive, label.negative) if value is not None]
+    parts.append((label.name, of_label, label_codes(label.positive, label.negative), levels))
+    found: dict[str, list[_Pointless]] = defaultdict(list)
+    for name, mapped, code, levels in parts:
+        wrong = {text: word for text, word in mapped.recode.items() if word is not None and code(word) == UNREAD}
+        if wrong:
+            words = list(dict.fromkeys(map(str, wrong.values())))
+            found[mapped.column].append(_Pointless(name, list(wrong), words, levels))
+    return found
+
+
+def _levels(feature: Category | Flag) -> list[str]:
+    return list(feature.levels) if isinstance(feature, Category) else ["yes", "no"]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """The study's name that is most alike, if it is so by half."""
+    plain = {other.casefold(): other for other in known}
+    near = get_close_matches(name.casefold(), list(plain), n=1, cutoff=0.5)
+    return nearest(name, known) or (plain[near[0]] if near else None)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + more
+
+
+# -- units ------------------------------------------------------------------------------------------------------------
+def _fitting(tally: FeatureTally, clipped: int, named: Sequence[str], mapped: ColumnMap) -> list[units.Way]:
+    """The ways to read a column that bring nearly all of its values into the range, the likeliest first.
+
+    Where the names tell the substance, no other is thought of; the way that the mapping takes already is none.
+    """
+    taken = {
+        way
+        for way in tally.fits
+        if mapped.unit is not None
+        and units.spelled(way.unit) == units.spelled(mapped.unit)
+        and way.substance in ("", mapped.substance.strip().lower())
+    }
+    fits = {
+        way: fit
+        for way, fit in tally.fits.items()
+        if fit >= ENOUGH_EXPLAINED * clipped
+        and way not in taken
+        and (not way.substance or not named or way.substance in named)
+    }
+    near = [way for way, fit in fits.items() if fit >= NEARLY * max(fits.values())]
+    return sorted(near, key=lambda way: -tally.middles[way])
+
+
+def _clipped_fix(mapped: ColumnMap, unit: str) -> str:
+    if mapped.unit is None or units.spelled(mapped.unit) == units.spelled(unit):
+        return "Check the unit; if it is right, tell the study's lead that the range is narrow."
+    return f"Neither {mapped.unit}, which the mapping says, nor {unit} fits: ask in which unit the column is."
+
+
+def _unit_fix(best: units.Way, named: Sequence[str]) -> str:
+    if not best.substance:
+        return f"Say `unit: {best.unit}` in the mapping."
+    if len(named) != 1:
+        return f"Say `unit: {best.unit}` in the mapping, with its `substance`: by the name it is not known."
+    return f"Say `unit: {best.unit}` and `substance: {best.substance}` in the mapping."
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,13 @@ from crossward.errors import InvalidSetting
 from crossward.privacy.noise import Array
 
 
+class Way(NamedTuple):
+    """How a column may be written: in a unit and, where that decides the conversion, of a substance."""
+
+    unit: str
+    substance: str = ""
+
+
 class Conversion(NamedTuple):
     """study = factor * local + offset."""
 
@@ -38,7 +45,7 @@ _SIZES: tuple[dict[str, float], ...] = (
     {"mmol/l": 1.0, "umol/l": 1e-3, "nmol/l": 1e-6, "pmol/l": 1e-9, "mol/l": 1e3},
     {"cm": 0.01, "m": 1.0, "in": 0.0254, "ft": 0.3048, "mm": 0.001},
     {"kg": 1.0, "lb": 0.45359237, "g": 1e-3, "mg": 1e-6, "ug": 1e-9, "oz": 0.028349523125, "st": 6.35029318},
-    {"mmhg": 1.0, "kpa": 7.500617, "cmh2o": 0.735559, "bar": 750.0617},
+    {"mmhg": 1.0, "kpa": 7.500617, "cmhg": 10.0, "cmh2o": 0.735559, "bar": 750.0617},
     {"years": 1.0, "months": 1 / 12, "weeks": 7 / 365.25, "days": 1 / 365.25},
     {"h": 1.0, "min": 1 / 60, "s": 1 / 3600},
     {"%": 1.0, "fraction": 100.0},
@@ -65,6 +72,21 @@ _GRAMS_PER_MMOL = {
 SUBSTANCES = tuple(_GRAMS_PER_MMOL)
 """Those whose molar mass is known."""
 
+_UREA_NITROGEN = "urea nitrogen"
+"""What American laboratories report for urea: less than half of its mass, so urea's conversion is wrong for it."""
+_ALIASES = {
+    "glucose": ("glucose", "glu", "gluc", "glukose", "glucosa", "blutzucker", "bz"),
+    "cholesterol": ("cholesterol", "cholesterin", "chol", "ldl", "ldlc", "hdl", "hdlc", "tc"),
+    "triglycerides": ("triglyceride", "triglyzerid", "trig", "tg"),
+    "urea": ("urea", "ureum", "harnstoff"),
+    _UREA_NITROGEN: ("bun",),
+    "creatinine": ("creatinin", "kreatinin", "crea", "krea", "creat", "cr"),
+    "bilirubin": ("bilirubin", "bili", "tbil", "dbil"),
+    "uric acid": ("uric", "urate", "urat", "harnsäure", "harnsaeure", "ua"),
+}
+_SURE = 5
+"""Aliases of so many letters are known at the beginning of a longer word too."""
+
 _CHARACTERS = {"µ": "u", "μ": "u", "°": "", "²": "2", "^": "", " ": ""}
 _SPELLINGS = {  # UCUM's, and people's
     "[degf]": "f", "degf": "f", "cel": "c", "degc": "c", "mm[hg]": "mmhg", "torr": "mmhg", "cm[h2o]": "cmh2o",
@@ -76,13 +98,13 @@ _SPELLINGS = {  # UCUM's, and people's
     "1": "fraction", "109/l": "10*9/l", "g/nl": "10*9/l", "/nl": "10*9/l", "10*3/ul": "10*9/l",
     "103/ul": "10*9/l", "106/ul": "10*12/l", "10*6/ul": "10*12/l", "1012/l": "10*12/l", "/pl": "10*12/l",
     "cells/ul": "/ul", "[iu]/l": "iu/l", "u/l": "iu/l", "[iu]/ml": "iu/ml", "m[iu]/l": "miu/l", "uiu/ml": "miu/l",
-    "u[iu]/ml": "miu/l", "m[iu]/ml": "miu/ml",
+    "u[iu]/ml": "miu/l", "m[iu]/ml": "miu/ml", "cm[hg]": "cmhg",
 }  # fmt: skip
 _SHOWN = {
     "mg/dl": "mg/dL", "g/l": "g/L", "g/dl": "g/dL", "mg/l": "mg/L", "ug/l": "ug/L", "ug/dl": "ug/dL", "ng/dl": "ng/dL",
     "mg/ml": "mg/mL", "ug/ml": "ug/mL", "ng/ml": "ng/mL", "pg/ml": "pg/mL", "ng/l": "ng/L", "g/ml": "g/mL",
     "mmol/l": "mmol/L", "umol/l": "umol/L", "nmol/l": "nmol/L", "pmol/l": "pmol/L", "mol/l": "mol/L", "mmhg": "mmHg",
-    "kpa": "kPa", "cmh2o": "cmH2O", "f": "°F", "c": "°C", "k": "K", "l": "L", "dl": "dL", "ml": "mL",
+    "kpa": "kPa", "cmhg": "cmHg", "cmh2o": "cmH2O", "f": "°F", "c": "°C", "k": "K", "l": "L", "dl": "dL", "ml": "mL",
     "10*9/l": "10*9/L", "10*6/l": "10*6/L", "/ul": "/uL", "10*12/l": "10*12/L", "iu/l": "IU/L", "ukat/l": "ukat/L",
     "iu/ml": "IU/mL", "miu/ml": "mIU/mL", "miu/l": "mIU/L",
 }  # fmt: skip
@@ -99,6 +121,26 @@ def conversion(feature: str, local: str, wanted: str, substance: str = "") -> Co
             f"Name the substance ({', '.join(_GRAMS_PER_MMOL)}), or give factor and offset.",
         )
     return known
+
+
+def named_substances(*names: str) -> tuple[str, ...]:
+    """The substances that names of features or columns tell, by a public list: Glu0, LDL, s_krea, Harnsäure (mg/dL)."""
+    words = {word for name in names for word in _words(name)}
+    return tuple(
+        substance
+        for substance, aliases in _ALIASES.items()
+        if any(word == alias or (len(alias) >= _SURE and word.startswith(alias)) for word in words for alias in aliases)
+    )
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name, cut at marks and digits, and there as well where a capital follows a small letter."""
+    return {
+        word.casefold()
+        for text in (name, re.sub(r"([a-zäöü])([A-ZÄÖÜ])", r"\1 \2", name))
+        for word in re.split(r"[\W\d_]+", text)
+        if word
+    }
 
 
 def spelled(unit: str) -> str:
@@ -133,7 +175,7 @@ _CONFUSED = (
     ("mg/dl", "mmol/l"), ("mg/dl", "umol/l"), ("umol/l", "mmol/l"), ("mg/dl", "mg/l"), ("g/l", "g/dl"),
     ("mg/dl", "g/l"), ("mg/dl", "g/dl"), ("f", "c"), ("k", "c"), ("mmol/mol", "%"), ("fraction", "%"), ("cm", "m"),
     ("in", "cm"), ("in", "m"), ("ft", "m"), ("mm", "cm"), ("mm", "m"), ("lb", "kg"), ("g", "kg"), ("mg", "g"),
-    ("kpa", "mmhg"), ("months", "years"), ("days", "years"), ("/ul", "10*9/l"), ("ukat/l", "iu/l"),
+    ("kpa", "mmhg"), ("cmhg", "mmhg"), ("months", "years"), ("days", "years"), ("/ul", "10*9/l"), ("ukat/l", "iu/l"),
     ("miu/l", "iu/l"), ("min", "h"),
 )  # fmt: skip
 
@@ -181,27 +223,18 @@ def suspicions(values: Array, low: float, high: float, unit: str, local: Array |
     return list(found)
 
 
-def fits(values: Array, low: float, high: float, unit: str) -> dict[str, int]:
-    """How many of these values each other unit would explain; the best substance counts."""
-    counts: dict[str, int] = {}
-    for name, way in ways_to(unit):
-        inside = int(np.count_nonzero(_explained(way, values, low, high)))
-        counts[name] = max(inside, counts.get(name, 0))
-    return counts
-
-
-def fits_by_substance(values: Array, low: float, high: float, unit: str) -> dict[tuple[str, str], int]:
-    """How many of these values each other unit would explain if they were of a substance, where that matters."""
-    end = spelled(unit)
-    ways = {
-        (_SHOWN.get(start, start), substance): _known(start, end, substance)
-        for start in _confused_with(end)
-        if _known(start, end, "") is None
-        for substance in SUBSTANCES
-    }
-    return {
-        key: int(np.count_nonzero(_explained(way, values, low, high))) for key, way in ways.items() if way is not None
-    }
+def fits(values: Array, low: float, high: float, unit: str) -> dict[Way, tuple[int, int]]:
+    """How many of these values each other way to write them would explain, and how many by the range's middle half."""
+    end, found = spelled(unit), {}
+    for start in _confused_with(end):
+        plain = _known(start, end, "")
+        for substance in ("",) if plain is not None else SUBSTANCES:
+            if way := plain or _known(start, end, substance):
+                inside = _explained(way, values, low, high)
+                off = np.abs(way.of(values) - (low + high) / 2)
+                counts = int(np.count_nonzero(inside)), int(np.count_nonzero(inside & (off <= (high - low) / 4)))
+                found[Way(_SHOWN.get(start, start), substance)] = counts
+    return found
 
 
 def _far(values: Array, low: float, high: float) -> NDArray[np.bool_]:

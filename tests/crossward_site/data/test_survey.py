@@ -173,18 +173,17 @@ def test_a_column_that_is_read_already_is_never_proposed() -> None:
     assert told(report, "Glu120", "several things: Glu0, Glu120").severity == "warning"
 
 
-def test_the_substance_is_proposed_where_one_alone_explains_the_values() -> None:
-    """Glucose and uric acid weigh nearly the same: between them people choose."""
+def test_the_substance_is_proposed_where_the_name_tells_it_and_never_by_the_numbers_alone() -> None:
     draw = np.random.default_rng(5)
     study = study_for(
-        Schema((Number("Glu0", 3.5, 7.5, "mmol/L"), Number("HDL", 0.6, 2.2, "mmol/L"))),
+        Schema((Number("Glu0", 3.5, 7.5, "mmol/L"), Number("marker", 0.6, 2.2, "mmol/L"))),
         label={"name": "ill", "positive": "yes", "negative": "no"},
     )
-    table = good() | {"Glu0": draw.uniform(4, 6.8, 200) * 18.016, "HDL": draw.uniform(0.7, 2.1, 200) * 38.67}
+    table = good() | {"Glu0": draw.uniform(4, 6.8, 200) * 18.016, "marker": draw.uniform(0.7, 2.1, 200) * 38.67}
     report = survey(Given(pa.table(table)), DataMap(person="id"), study)
     proposed = yaml.safe_load(report.suggestion)["features"]
-    assert proposed == {"HDL": {"column": "HDL", "unit": "mg/dL", "substance": "cholesterol"}}
-    assert "# TODO features.Glu0: add unit: mg/dL and substance: one of glucose, uric acid\n" in report.suggestion
+    assert proposed == {"Glu0": {"column": "Glu0", "unit": "mg/dL", "substance": "glucose"}}
+    assert "# TODO features.marker: add unit: mg/dL and substance: one of cholesterol" in report.suggestion
 
 
 def test_a_number_among_others_like_it_is_no_code() -> None:
@@ -202,6 +201,61 @@ def test_decimal_commas_where_the_file_is_said_to_have_points() -> None:
     assert 'decimal: ","' in report.suggestion
     table = read_csv_bytes(b"id;glucose\n1;1,234\n2;5\n", options=CsvOptions(decimal="."), lenient=True)
     assert told(survey(table, DataMap(person="id"), study), "glucose", "thousands").line == "line 2"
+
+
+def of_unit(
+    name: str, low: float, high: float, unit: str, values: Any, mapped: dict[str, str] | None = None
+) -> tuple[CheckReport, dict[str, Any], Problem]:
+    """What is told of one column, and what is suggested for it."""
+    label = {"name": "ill", "positive": "yes", "negative": "no"}
+    study = study_for(Schema((Number(name, low, high, unit), *SCHEMA.features[1:3])), label=label)
+    mapping = {"person": "id", "features": {name: {"column": name} | mapped} if mapped else {}}
+    table = pa.table(good() | {name: values})
+    report = survey(Given(table), DataMap.from_data(mapping), study)
+    [problem] = [problem for problem in report.problems if problem.column == name]
+    return report, yaml.safe_load(report.suggestion).get("features", {}).get(name, {}), problem
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "unit", "factor", "suggested"),
+    [
+        ("urate", 150, 500, "umol/L", 1 / 59.48, {"unit": "mg/dL", "substance": "uric acid"}),
+        ("LDL", 1.2, 4.8, "mmol/L", 38.67, {"unit": "mg/dL", "substance": "cholesterol"}),
+        ("Glu0", 3.5, 7.5, "mmol/L", 18.016, {"unit": "mg/dL", "substance": "glucose"}),
+        ("marker", 3.5, 7.5, "mmol/L", 18.016, None),  # its name says nothing: the numbers alone do not
+        ("BUN", 2.5, 8, "mmol/L", 6.006, None),
+        ("sbp", 90, 170, "mmHg", 0.1, {"unit": "cmHg"}),
+        ("sbp", 90, 170, "mmHg", 1 / 7.5, {"unit": "kPa"}),
+    ],
+)
+def test_a_unit_is_suggested_that_the_name_does_not_contradict(name, low, high, unit, factor, suggested) -> None:
+    values = np.random.default_rng(1).uniform(low + (high - low) * 0.3, high - (high - low) * 0.3, 200) * factor
+    report, entry, problem = of_unit(name, low, high, unit, values)
+    assert problem.severity == "error"
+    assert {key: value for key, value in entry.items() if key != "column"} == (suggested or {})
+    if name == "marker":
+        assert "# TODO features.marker: add unit: mg/dL and substance: one of" in report.suggestion
+
+
+def test_a_unit_that_stands_in_the_mapping_is_not_suggested_again() -> None:
+    values = np.random.default_rng(1).uniform(6, 12, 200)  # in mg/L
+    _, entry, problem = of_unit("creatinine", 40, 120, "umol/L", values, {"unit": "mg/dL", "substance": "creatinine"})
+    assert problem.severity == "error"
+    assert problem.fix == "Neither mg/dL, which the mapping says, nor umol/L fits: ask in which unit the column is."
+    assert entry["unit"] == "mg/dL"
+
+
+def test_the_substance_that_the_mapping_says_is_kept_where_the_name_says_nothing() -> None:
+    values = np.random.default_rng(1).uniform(0.5, 1.0, 200)
+    _, entry, _ = of_unit("marker", 40, 90, "umol/L", values, {"unit": "mmol/L", "substance": "creatinine"})
+    assert entry == {"column": "marker", "unit": "mg/dL", "substance": "creatinine"}
+
+
+def test_a_substance_that_the_name_contradicts_is_mended() -> None:
+    values = np.random.default_rng(1).uniform(2.0, 4.0, 200) * 38.67
+    _, entry, problem = of_unit("LDL", 1.2, 4.8, "mmol/L", values, {"unit": "mg/dL", "substance": "urea"})
+    assert "`substance: cholesterol`" in problem.fix
+    assert entry == {"column": "LDL", "unit": "mg/dL", "substance": "cholesterol"}
 
 
 def good(rows: int = 200) -> dict[str, Any]:
@@ -296,11 +350,41 @@ def test_faults_of_one_kind_are_one_problem_with_all_their_lines() -> None:
     assert [problem.cause for problem in nothing.problems] == ["There are columns and no records."]
 
 
-def test_a_total_below_the_table_is_one_warning() -> None:
+def test_a_total_below_the_table_is_one_problem() -> None:
     table = {name: [*list(values), None] for name, values in good().items()}
-    report = check(table | {"id": [*good()["id"], "Total"], "crp": [*good()["crp"], 40.0]})
-    assert told(report, None, "next to no features").lines == ("row 201",)
-    assert [problem.cause for problem in report.problems if "Missing in" in problem.cause] == []
+    for word, cause in (("Total", "sums up the others"), ("p-1", "next to no features")):
+        report = check(table | {"id": [*good()["id"], word], "crp": [*good()["crp"], 40.0]})
+        [problem] = [problem for problem in report.problems if problem.cause != "The label is missing."]
+        assert cause in problem.cause
+        assert problem.lines == ("row 201",)
+        assert word != "Total" or report.problems == [problem]
+
+
+@pytest.mark.parametrize("word", ["Summe", " Gesamt: ", "MITTELWERT"])
+def test_a_line_of_totals_that_fills_all_cells_is_one_error(word) -> None:
+    table = {name: [*[str(value) for value in values], "5712.3"] for name, values in good().items()}
+    report = check(table | {"id": [*good()["id"], word]})
+    assert [(p.severity, p.lines) for p in report.problems if "blanks before" not in p.cause] == [
+        ("error", ("row 201",))
+    ]
+    assert "TODO" not in report.suggestion
+
+
+def test_a_table_that_names_hardly_anybody_is_an_error() -> None:
+    report = check(good(1000) | {"id": ["m", "f"] * 500})
+    assert told(report, "id", "1,000 rows of 2 persons").severity == "error"
+    few = check(good(199) | {"id": ["a"] * 199})
+    assert not [problem for problem in few.problems if "is this the column" in problem.cause]
+
+
+@pytest.mark.parametrize(("outside", "severity"), [(190, "error"), (120, "warning")])
+def test_a_column_that_lies_outside_nearly_everywhere_is_an_error(outside, severity) -> None:
+    bmi = np.where(np.arange(200) < outside, 43.0, 25.0) + good()["bmi"] / 100
+    report = check(good() | {"bmi": bmi})
+    assert (told(report, "bmi", "would be clipped").severity, report.ready) == (severity, severity == "warning")
+
+
+def test_rare_gaps_are_told_once() -> None:
     few = check(good() | {"bmi": [None, *good()["bmi"][1:]]})
     assert [problem.cause for problem in few.problems] == [
         "Missing in less than 1% of the records; they count as nothing, as the study has no default."
@@ -317,6 +401,79 @@ def test_another_table_altogether_is_one_error() -> None:
 def test_words_for_missing_are_nobodys_ids() -> None:
     report = check(good() | {"id": ["NA", "k.A.", *good()["id"][2:]]})
     assert told(report, "id", "would be one person's").lines == ("row 1", "row 2")
+
+
+ILL = good(1000)["ill"] == "yes"
+DRAWN = np.random.default_rng(9).random(1000)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.where(ILL, "x", None), "filled for hardly anyone but those whose label is positive"),
+        (np.where(ILL, "", "x"), "filled for hardly anyone but those whose label is negative"),
+        (np.where(ILL & (DRAWN < 0.2), None, [f"a{k}" for k in range(1000)]), "empty for hardly anyone but those"),
+        (ILL ^ (DRAWN < 0.005), "nearly the same as the label: in 99."),
+        (np.where(ILL, 5.0, 3.0) + DRAWN, "A threshold of this column"),
+        (np.where(ILL, 3.0, 5.0) + DRAWN, "A threshold of this column"),
+        ([str(value) for value in np.where(ILL, 3.0, 5.0) + DRAWN], "A threshold of this column"),
+    ],
+)
+def test_what_gives_the_label_away_is_told(values, words) -> None:
+    report = check(good(1000) | {"other": values})
+    assert told(report, "other", words).severity == "note"
+    assert len(report.problems) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.where(DRAWN < 0.03, "x", None),
+        np.where(DRAWN < 0.5, DRAWN, None),
+        ILL ^ (DRAWN < 0.05),
+        np.where(ILL, 4.0, 3.0) + 1.01 * DRAWN,
+        np.where(ILL, 0.5, 0.0) + DRAWN,
+    ],
+)
+def test_what_only_goes_with_the_label_is_not_told_as_the_label(values) -> None:
+    report = check(good(1000) | {"other": pa.array(list(values), from_pandas=True)})
+    assert not [problem for problem in report.problems if "label" in problem.cause]
+
+
+def mapped(section: dict[str, Any], table: dict[str, Any] | None = None) -> CheckReport:
+    return survey(Given(pa.table(table or good())), DataMap.from_data({"person": "id"} | section), STUDY)
+
+
+def test_names_in_the_mapping_that_the_study_has_not_are_told() -> None:
+    report = mapped({"features": {"Gluc0": "glucose", "xyz": "bmi"}, "labels": {"sick": "ill"}})
+    features, labels = (
+        told(report, None, "features that the study has not"),
+        told(report, None, "labels that the study"),
+    )
+    assert (features.severity, features.count) == ("warning", 2)
+    assert "'Gluc0', 'xyz'" in features.cause
+    assert "'Gluc0' may be 'glucose'" in features.fix
+    assert "'sick'" in labels.cause
+    assert "The study has 'ill'" in labels.fix
+    assert mapped({"features": {"glucose": "glucose"}, "labels": {"ill": "ill"}}).problems == []
+
+
+def test_a_recode_to_no_level_is_the_mappings_fault_and_not_the_datas() -> None:
+    table = good() | {"smoker": ["0", "1"] * 100, "ill": ["j", "n"] * 100}
+    recode = {"column": "smoker", "recode": {"0": "newer", "1": "never"}}
+    label = {"column": "ill", "recode": {"j": "yes", "n": "none"}}
+    report = mapped({"features": {"smoker": recode}, "labels": {"ill": label}}, table)
+    wrong = told(report, "smoker", "recodes to 'newer', none of the study's levels")
+    assert (wrong.severity, wrong.fix) == ("error", "Recode to one of 'never', 'former', 'current', or to null.")
+    assert "'yes', 'no'" in told(report, "ill", "recodes to 'none'").fix
+    assert not [problem for problem in report.problems if "unknown value" in problem.cause]
+    assert "TODO" not in report.suggestion
+
+
+def test_a_recode_of_an_empty_cell_is_told() -> None:
+    table = good() | {"smoker": ["", *good()["smoker"][1:]]}
+    report = mapped({"features": {"smoker": {"column": "smoker", "recode": {"": "never"}}}}, table)
+    assert told(report, "smoker", "recodes an empty cell").severity == "warning"
 
 
 def test_headers_that_are_records_are_not_told() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossward.errors import InvalidSetting
-from crossward_site.data.units import conversion, fits, suspicion, suspicions
+from crossward_site.data.units import Way, conversion, fits, named_substances, suspicion, suspicions
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,30 @@ def test_the_unit_that_a_value_looks_like(value, low, high, unit, looks) -> None
     assert suspicions(np.array([value, (low + high) / 2]), low, high, unit) == [looks, None]
 
 
-def test_how_many_values_another_unit_explains() -> None:
-    assert fits(np.array([90.0, 126.0, 1.0]), 3.5, 7.5, "mmol/L")["mg/dL"] == 2
+def test_how_many_values_another_unit_explains_and_how_many_by_the_middle() -> None:
+    found = fits(np.array([90.0, 126.0, 1.0]), 3.5, 7.5, "mmol/L")
+    assert found[Way("mg/dL", "glucose")] == (2, 1)
+    pressure = fits(np.array([13.2, 12.5]), 90.0, 170.0, "mmHg")
+    assert (pressure[Way("kPa")], pressure[Way("cmHg")]) == ((2, 0), (2, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "substances"),
+    [
+        ("Glu0", ["glucose"]),
+        ("LDL", ["cholesterol"]),
+        ("urate", ["uric acid"]),
+        ("Harnsäure_mg", ["uric acid"]),
+        ("sHarnstoff", ["urea"]),
+        ("BUN", ["urea nitrogen"]),
+        ("KREA", ["creatinine"]),
+        ("TriglyceridesFasting", ["triglycerides"]),
+        ("Blutzucker nüchtern", ["glucose"]),
+        ("CRP", []),
+        ("glutamate", []),
+        ("HbA1c", []),
+        ("glucose_or_urea", ["glucose", "urea"]),
+    ],
+)
+def test_names_tell_substances(name, substances) -> None:
+    assert list(named_substances("x", name)) == substances

@@ -277,6 +277,21 @@ def test_other_peoples_rows_under_the_same_ids_are_refused(site, tmp_path) -> No
     assert vault.refresh("a", place(tmp_path, strangers(1))).report.changed == 0
 
 
+def test_a_refresh_that_exchanges_half_of_the_people_says_so(site, tmp_path) -> None:
+    draw, vault = np.random.default_rng(1), Vault(site)
+    rows = [
+        f"{draw.integers(4, 9)},{draw.integers(2)},{'yes' if draw.integers(2) else 'no'},{draw.integers(2)}\n"
+        for _ in range(500)
+    ]
+
+    def table(order: list[int]) -> str:
+        return HEAD + "".join(f"p{k},{rows[row]}" for k, row in enumerate(order))
+
+    vault.open("a", place(tmp_path, table(list(range(500)))), MAP, BUDGET)
+    half = [*range(1, 250), 0, *range(250, 500)]
+    assert 200 <= vault.refresh("a", place(tmp_path, table(half))).report.changed <= 255
+
+
 def test_a_charge_is_for_one_version_and_it_stays(site, study, tmp_path) -> None:
     vault = Vault(site)
     vault.open("a", place(tmp_path, HEAD + table(60)), MAP, BUDGET)
