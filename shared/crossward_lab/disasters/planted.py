@@ -224,9 +224,9 @@ def _freed_seats() -> Iterator[None]:
         columns = {name: column[stay] for name, column in table.rows.items()}
         return SeatTable(table.tags[stay], table.cells[stay], columns)
 
-    def undoing(self: Any, *others: Any) -> Any:
+    def undoing(self: Any, *others: Any, **named: Any) -> Any:
         with replaced(SeatTable, "with_rows", freeing):
-            return undo(self, *others)
+            return undo(self, *others, **named)
 
     with replaced(vault.Vault, "undo", undoing):
         yield
