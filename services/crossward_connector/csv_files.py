@@ -702,7 +702,7 @@ def _split(line: str, delimiter: str) -> list[str]:
     """The cells of one record: as Arrow reads them, but in memory that does not grow with the number of columns."""
     if '"' not in line:
         return line.split(delimiter)
-    csv.field_size_limit(len(line) + 1)
+    csv.field_size_limit(max(csv.field_size_limit(), len(line) + 1))  # of the whole process
     return next(csv.reader([line], delimiter=delimiter), [])
 
 

@@ -71,6 +71,12 @@ def test_what_only_records_show_is_a_guess(data, guesses, end):
     assert read(data.replace("\n", end).encode("cp1252"))[0].form.guesses == guesses
 
 
+def test_other_readers_of_csv_in_the_process_keep_their_limit():
+    before = csv.field_size_limit()
+    assert read(b'"a",b\n1,2\n')[0].form.names == ("a", "b")
+    assert csv.field_size_limit() >= before
+
+
 def test_what_is_told_is_no_guess():
     options = CsvOptions(delimiter=";", encoding="cp1252", decimal=",")
     assert read("a b,c;d,e;f\n1;n\u00e4;2,5\n".encode("cp1252"), options=options)[0].form.guesses == ()

@@ -50,13 +50,11 @@ TRIED, WORTH = 1 << 11, 0.9
 _SMALLER, _AS_IT_IS = pa.ipc.IpcWriteOptions(compression="lz4"), pa.ipc.IpcWriteOptions()
 
 
-class Damaged(StorageFailed):
-    """A sealed copy that cannot be read."""
-
-
-def damaged(path: Path, why: str) -> Damaged:
+def damaged(path: Path, why: str) -> StorageFailed:
     """A sealed copy that is not as it was written."""
-    return Damaged(f"The sealed copy {path.name} is damaged: {why}.", "Restore it from a backup, or refresh the data.")
+    return StorageFailed(
+        f"The sealed copy {path.name} is damaged: {why}.", "Restore it from a backup, or refresh the data."
+    )
 
 
 class Frames:
@@ -187,7 +185,7 @@ def read_frames(path: Path, secret: bytes) -> Iterator[pa.Buffer]:
                 yield pa.py_buffer(data)
                 count += 1
     except OSError as error:
-        raise Damaged(
+        raise StorageFailed(
             f"The sealed copy {path.name} cannot be read: {error.strerror}.",
             "Restore it from a backup, or refresh the data.",
         ) from error
@@ -276,6 +274,15 @@ class SealedCopy:
             ordered = [batch.column(str(field - 1)) for field in fields]
             columns = pa.RecordBatch.from_arrays(ordered, list(wanted)) if wanted else batch.select([])
             yield Batch(columns, batch.column(0).to_numpy(), cells)
+
+    def is_whole(self, pulse: Pulse = unwatched) -> bool:
+        """Whether all of it can be read."""
+        try:
+            for _ in self.batches(()):
+                pulse()
+        except StorageFailed:
+            return False
+        return True
 
     def without(self, persons: Tags, records: Path, cells: Path, pulse: Pulse = unwatched) -> int:
         """Write the copy anew without these persons; gives how many rows went."""

@@ -45,7 +45,7 @@ from crossward_site.data.mapping import DataMap
 from crossward_site.data.places import AnyPlace, Place
 from crossward_site.data.reading import Reader
 from crossward_site.data.report import Fit, ReportView, TableReport
-from crossward_site.data.sealed import Damaged, SealedCopy, write_cells
+from crossward_site.data.sealed import SealedCopy, write_cells
 from crossward_site.data.seats import NOBODY, PART, Seated, SeatTable, ranges, seat
 from crossward_site.data.tables import datasets, opt_outs, seat_tables, versions
 from crossward_site.data.tags import Tagger, Tags
@@ -331,7 +331,7 @@ class Vault:
                 try:
                     gone += self._erase_from(row.dataset, row.version, row.sealed, tags, told.pulse)
                 except StorageFailed as error:
-                    if not (isinstance(error, Damaged) and self._let_go(row.dataset, row.version)):
+                    if not self._let_go(row.dataset, row.version, told.pulse):
                         left[f"version {row.version} of {row.dataset}"] = error
         except BaseException:
             with suppress(CrosswardError):
@@ -343,9 +343,13 @@ class Vault:
             raise StorageFailed(cause, f"{why.fix} Then erase them again.")
         return gone
 
-    def _let_go(self, name: str, version: int) -> bool:
-        """Give up a damaged copy of an earlier version; False where one is owed a release from it, or it is current."""
+    def _let_go(self, name: str, version: int, pulse: Pulse) -> bool:
+        """Give up a damaged copy of an earlier version; False if it is whole, current, or a release is owed from it."""
         site = self._site
+        with read(site.engine) as connection:
+            copy = open_copy(site, load_version(connection, name, version))
+        if copy.is_whole(pulse):
+            return False
         with write(site.engine) as connection:
             given_up = not usage.is_wanted(site, connection, name, version)
             if given_up:
