@@ -79,7 +79,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"7z\xbc\xaf", "a 7-Zip archive", "Unpack it first."),
     (b"Rar!", "a RAR archive", "Unpack it first."),
     (b"%PDF", "a PDF document", "Export the table that it was made from."),
-    (b"PAR1", "a Parquet file", "Say that its kind is parquet."),
+    (b"PAR1", "a Parquet file", "Give it the ending .parquet."),
     (b"ARROW1", "an Arrow file", "Export the table as CSV or Parquet."),
     (b"SQLite format 3\0", "an SQLite database", "Let the site's settings declare it as a connection."),
     (b"Obj\x01", "an Avro file", "Export the table as CSV or Parquet."),
@@ -197,7 +197,7 @@ class CsvReading:
         best = max(score, key=lambda candidate: score[candidate], default=None)
         if told and told not in score and best and score[best] >= 1:
             cause = f"Its cells are separated by {DELIMITERS[best]}, not by {DELIMITERS.get(told, repr(told))}."
-            raise self.faults.fatal(Fault(cause, f"Give {best!r} as the delimiter, or none: it is found by looking."))
+            raise self.faults.fatal(Fault(cause, f"Say so: --separator {best!r}."))
         return told or best or ","
 
     def _check_above(self, lines: list[str], numbers: Longs, told: str | None) -> None:

@@ -124,7 +124,9 @@ class ParquetReading:
         if not size:
             raise EmptyData(f"{self.faults.where} is empty.", "Export the table again.")
         if start != _MAGIC:
-            raise self.faults.fatal(Fault("This is no Parquet file.", "Say its kind (csv?), or export it as Parquet."))
+            raise self.faults.fatal(
+                Fault("This is no Parquet file.", "Give a CSV the ending .csv, or export the table as Parquet.")
+            )
         if end[4:] != _MAGIC:
             cause = "The Parquet file ends early: it was cut off, or is still being written."
             raise self.faults.fatal(Fault(cause, "Wait until it is whole, or copy it again."))

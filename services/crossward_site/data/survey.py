@@ -100,12 +100,12 @@ class _Survey:
         for guess in form.guesses:
             tell("error", *guess_words(form, guess))
         if form.decimal == "," and DECIMAL not in form.guesses:
-            tell("note", "Numbers are read with a decimal comma.", "Give the file's decimal if that is wrong.")
+            tell("note", "Numbers are read with a decimal comma.", "If that is wrong: --decimal '.'.")
         if form.encoding not in ("", "utf-8", "ascii") and ENCODING not in form.guesses:
             cause = f"The file is read as {form.encoding}, not UTF-8."
             tell("note", cause, "Look at a name with an accent; give the encoding if it is another, or save as UTF-8.")
         if form.kind == "csv" and len(names) == 1 and any(mark in names[0] for mark in ";\t|,"):
-            tell("error", "All cells are in one column.", "Give the file's separator, such as ; or tab.")
+            tell("error", "All cells are in one column.", "Say what separates them, such as --separator ';' or tab.")
         strange = [name for name in names if not looks_like_name(name)]
         if names and len(strange) * 2 > len(names):
             cause = (

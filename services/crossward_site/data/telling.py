@@ -436,7 +436,9 @@ class Telling:
             if kind is Oddity.WORD:
                 self.mending.missing(sorted(column.words[kind]))
             elif kind is Oddity.COMMA and part is not None:
-                self.mending.todo('The file has decimal commas: give its form as decimal: ","')
+                self.mending.todo(
+                    f"{feature}: its numbers have a decimal comma; if all do, say --decimal , when asking"
+                )
             elif feature is not None and isinstance(part, WordColumn):
                 words = words_of(part, self._study)
                 if kind in (Oddity.CASE, Oddity.YES_NO):
@@ -623,7 +625,7 @@ def _said(kind: Oddity, tally: Tally, decimal: str) -> tuple[str, str]:
         Oddity.THOUSANDS: (f"Numbers with separators of thousands ({shown}).", "Export plain numbers."),
         Oddity.COMMA: (
             f"Numbers with a decimal comma ({shown}).",
-            'Give the file\'s form as decimal: ",", or export with a decimal point.',
+            "If all numbers are so, say --decimal , when asking; else export with a decimal point.",
         ),
         Oddity.POINT: (
             f"Numbers with a point where the file has decimal commas ({shown}).",

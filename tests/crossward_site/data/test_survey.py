@@ -198,7 +198,7 @@ def test_decimal_commas_where_the_file_is_said_to_have_points() -> None:
     study = study_for(Schema(SCHEMA.features[:1]), method="direct", sources=())
     report = survey(table, DataMap(person="id"), study)
     assert told(report, "glucose", "decimal comma (9,9").lines == ("line 2", "line 3")
-    assert 'decimal: ","' in report.suggestion
+    assert "# TODO glucose: its numbers have a decimal comma; if all do, say --decimal ," in report.suggestion
     table = read_csv_bytes(b"id;glucose\n1;1,234\n2;5\n", options=CsvOptions(decimal="."), lenient=True)
     assert told(survey(table, DataMap(person="id"), study), "glucose", "thousands").line == "line 2"
 
