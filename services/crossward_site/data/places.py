@@ -98,7 +98,7 @@ def _beneath(path: str) -> str:
 class FilePlace(Section):
     """A CSV with a line of column names, or Parquet: a file, or a folder of them.
 
-    `root` may be left out where the settings declare one alone. What is not told about a CSV is found by looking.
+    `root` may be left out where the settings declare one alone. What is not told about a CSV follows from its names.
     """
 
     kind: Literal["csv", "parquet"]

@@ -338,7 +338,8 @@ class Vault:
                 _sweep(site)
             raise
         tidy(site)
-        for why in left.values():
+        if left:
+            why = next(iter(left.values()))
             cause = f"They are still in {', '.join(left)}, and nowhere else: {why.cause}"
             raise StorageFailed(cause, f"{why.fix} Then erase them again.")
         return gone

@@ -382,13 +382,15 @@ def test_records_are_the_same_numbers(folder, ball):
         np.testing.assert_allclose(kept.rows(range(60, 70)), held.dense()[60:70], rtol=1e-14)
 
 
-def test_a_solution_from_samples_takes_as_few_passes(folder):
+def test_a_solution_from_samples_takes_as_few_passes(folder, monkeypatch):
+    """To a tolerance; where it goes on from there, rounding decides which pass is the last."""
+    monkeypatch.setattr(solve, "CLOSE", np.inf)
     X, y = draw(30_000)
     found = [
         minimise(Records.inside(BALL, each, y), LOGISTIC, np.zeros(7), 30.0, 1e-4) for each in (store(folder, X), X)
     ]
     np.testing.assert_allclose(found[0].w, found[1].w, rtol=1e-9, atol=1e-9)
-    assert abs(found[0].passes - found[1].passes) <= 1  # the sums differ by rounding, and one may just miss the goal
+    assert found[0].passes == found[1].passes
 
 
 def test_a_line_search_that_holds_no_margins_finds_the_same_slopes(folder, monkeypatch):
